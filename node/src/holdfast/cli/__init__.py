@@ -1,0 +1,1 @@
+"""The command line: `holdfast <command>`. Commands read, call the layers below, and print."""

@@ -1,0 +1,219 @@
+"""Deciding who is owner and who is which backup: the members of each row stay, their order changes.
+
+Index by index, from the owner outwards, each member's count is brought within its bounds; what is
+decided for a hotter index is not touched again. The theorem that makes this work: if a member
+appears in c rows with i indexes left, then some order gives it floor(c/i) or ceil(c/i) at each of
+them, for all members at once (an equitable edge colouring of a bipartite graph; de Werra, 1971).
+
+One step trades two roles in one row: the member at the index goes to a colder one, a colder member
+comes forward. A member with too many trades with one that can take one more; if no row has both,
+along the shortest chain of trades. A trade copies nothing, yet a reader may have to turn elsewhere
+and a namespace with few backups may have no data at the colder index, so of all trades that help,
+the one is taken that leaves the fewest members away from the index that they had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import Final, NamedTuple
+
+from holdfast.core.assignment.board import SLICE, Board, Steps
+from holdfast.core.assignment.quotas import owner_bounds, role_bounds
+
+PRICE_MAX: Final = 2 * (2 + 2 + 2 + 4) + 1
+"""Twice: two members come home or leave home, two more make up for an imbalance, four for an owner
+without data; and one for a partner that did not need the trade."""
+
+
+class Trade(NamedTuple):
+    """In this partition, the member at the index being levelled trades with a colder one."""
+
+    partition: int
+    colder: int
+
+
+def level_roles(board: Board) -> Steps:
+    """Bring every index within its bounds."""
+    holders = yield from board.holders()
+    left = list(board.loads)
+    for index in range(board.width - 1):
+        if index == 0:
+            bounds = owner_bounds(board, board.loads)
+        else:
+            bounds = role_bounds(left, board.width - index)
+        yield from _Level(board, holders, index, *bounds).run()
+        left = [copies - at for copies, at in zip(left, board.counts[index], strict=True)]
+
+
+class _Level:
+    """One index, with the fewest and the most that each member should have there."""
+
+    def __init__(
+        self,
+        board: Board,
+        holders: Sequence[Sequence[int]],
+        index: int,
+        fewest: Sequence[int],
+        most: Sequence[int],
+    ) -> None:
+        self.board = board
+        self.holders = holders
+        self.index = index
+        self.fewest = fewest
+        self.most = most
+        self.count = board.counts[index]
+
+    def run(self) -> Steps:
+        """Trade until every member is within its bounds, or no trade helps any more."""
+        traded = True
+        while traded:
+            traded = False
+            for member in self.board.members:
+                for giving in (True, False):
+                    traded |= yield from self._settle(member, giving=giving)
+
+    def _settle(self, member: int, *, giving: bool) -> Generator[None, None, bool]:
+        """Let a member give the index away, or get it, as often as its bounds ask for."""
+        traded = False
+        if self._is_off(member, giving=giving):
+            traded = yield from self._trade_directly(member, giving=giving)
+        while self._is_off(member, giving=giving):
+            chain = yield from self._chain(member, giving=giving)
+            if not chain:
+                break
+            for trade in chain:
+                self.board.swap(trade.partition, self.index, trade.colder)
+            traded = True
+        return traded
+
+    def _is_off(self, member: int, *, giving: bool) -> bool:
+        """Whether the member is outside the bound in question."""
+        if giving:
+            return self.count[member] > self.most[member]
+        return self.count[member] < self.fewest[member]
+
+    def _can_help(self, member: int, *, giving: bool) -> bool:
+        """Whether the other side of a trade stays within its bounds by it."""
+        if giving:
+            return self.count[member] < self.most[member]
+        return self.count[member] > self.fewest[member]
+
+    # --- where a member can trade ----------------------------------------------------------------
+
+    def _trades_of(self, member: int) -> Generator[None, None, list[Trade]]:
+        """All trades that take the index from a member."""
+        trades: list[Trade] = []
+        for at, partition in enumerate(self.holders[member]):
+            if at % SLICE == 0:
+                yield
+            if self.board.rows[partition][self.index] == member:
+                trades += [
+                    Trade(partition, colder) for colder in range(self.index + 1, self.board.width)
+                ]
+        return trades
+
+    def _trades_for(self, member: int) -> Generator[None, None, list[Trade]]:
+        """All trades that give the index to a member."""
+        trades: list[Trade] = []
+        for at, partition in enumerate(self.holders[member]):
+            if at % SLICE == 0:
+                yield
+            place = self.board.rows[partition].index(member)
+            if place > self.index:
+                trades.append(Trade(partition, place))
+        return trades
+
+    def _sides(self, trade: Trade) -> tuple[int, int]:
+        """Who gives the index up and who gets it."""
+        row = self.board.rows[trade.partition]
+        return row[self.index], row[trade.colder]
+
+    def _trade_directly(self, member: int, *, giving: bool) -> Generator[None, None, bool]:
+        """Trade with members that stay within their bounds, the cheapest trades first."""
+        shelves: list[list[Trade]] = [[] for _ in range(PRICE_MAX + 1)]
+        found = yield from (self._trades_of(member) if giving else self._trades_for(member))
+        for at, trade in enumerate(found):
+            if at % SLICE == 0:
+                yield
+            if self._can_help(self._sides(trade)[giving], giving=giving):
+                shelves[self._price(trade)].append(trade)
+        traded = False
+        for price, shelf in enumerate(shelves):
+            for at, trade in enumerate(shelf):
+                if at % SLICE == 0:
+                    yield
+                if not self._is_off(member, giving=giving):
+                    return traded
+                traded |= self._buy(trade, member, price, shelves, giving=giving)
+        return traded
+
+    def _buy(
+        self, trade: Trade, member: int, price: int, shelves: list[list[Trade]], *, giving: bool
+    ) -> bool:
+        """Make a trade if it is still there, still helps and still has its price."""
+        sides = self._sides(trade)
+        if sides[not giving] != member or not self._can_help(sides[giving], giving=giving):
+            return False
+        now = self._price(trade)
+        if now > price:
+            shelves[now].append(trade)
+            return False
+        self.board.swap(trade.partition, self.index, trade.colder)
+        return True
+
+    def _price(self, trade: Trade) -> int:
+        """What a trade costs: displaced members, imbalance that later trades must settle, and an
+        owner that has no data yet in the place of one that has.
+
+        From 0, two members come home, to `PRICE_MAX`.
+        """
+        giver, taker = self._sides(trade)
+        origin = self.board.origin[trade.partition]
+        displaced = (
+            _strays(origin, giver, trade.colder)
+            + _strays(origin, taker, self.index)
+            - _strays(origin, giver, self.index)
+            - _strays(origin, taker, trade.colder)
+        )
+        ignorant = self.index == 0 and giver in origin and taker not in origin
+        there = self.board.counts[trade.colder]
+        lopsided = max(0, min(2, there[giver] - there[taker] + 1))
+        useless = self.count[giver] <= self.most[giver] or self.count[taker] >= self.fewest[taker]
+        return 2 * (displaced + 2 + lopsided + 4 * ignorant) + useless
+
+    # --- chains of trades ------------------------------------------------------------------------
+
+    def _chain(self, start: int, *, giving: bool) -> Generator[None, None, list[Trade]]:
+        """The shortest chain from a member to one that can take one more, or from one that can
+        spare one to the member."""
+        came_by: dict[int, tuple[Trade, int]] = {}
+        waiting = deque([start])
+        while waiting:
+            member = waiting.popleft()
+            found = yield from (self._trades_of(member) if giving else self._trades_for(member))
+            for at, trade in enumerate(found):
+                if at % SLICE == 0:
+                    yield
+                other = self._sides(trade)[giving]
+                if other == start or other in came_by:
+                    continue
+                came_by[other] = (trade, member)
+                if self._can_help(other, giving=giving):
+                    return _walk_back(came_by, other)
+                waiting.append(other)
+        return []
+
+
+def _strays(origin: Sequence[int], member: int, index: int) -> int:
+    """1 if the member had another index in its origin, else 0."""
+    return int(member in origin and origin.index(member) != index)
+
+
+def _walk_back(came_by: dict[int, tuple[Trade, int]], end: int) -> list[Trade]:
+    """The trades of a chain. No row occurs twice: each member trades in rows that it heads."""
+    trades: list[Trade] = []
+    while end in came_by:
+        trade, end = came_by[end]
+        trades.append(trade)
+    return trades

@@ -1,0 +1,132 @@
+"""Settings of the core, checked all at once.
+
+Times are milliseconds of the member's own monotonic clock. Clocks of members may differ in rate by
+`lease_margin_ms / (2 * lease_ms)` at the most (5 % by default), and in absolute value at will.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from holdfast.errors import ConfigurationError
+from holdfast.ids import (
+    PARTITION_COUNT_DEFAULT,
+    PARTITION_COUNT_MAX,
+    REPLICA_COUNT_MAX,
+    Address,
+    Millis,
+)
+
+LEVEL_MAX = 3
+"""The newest compatibility level (`design/3` §1)."""
+
+PROTOCOL = 1
+"""Version of the members' messages."""
+
+
+class Quorum(StrEnum):
+    """Who must agree before anyone is master."""
+
+    MAJORITY = "majority"
+    ANY = "any"
+    """Whoever answers. Two halves of a cut cluster both go on, and writes of one are lost."""
+
+
+class RecoveryPolicy(StrEnum):
+    """Which persisted members must be back before a whole cluster starts (seed 001 §3.2)."""
+
+    FULL = "full"
+    MOST_RECENT = "most-recent"
+    MOST_COMPLETE = "most-complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that the decisions of one member depend on, besides what happens."""
+
+    cluster_name: str = "holdfast"
+    initial: tuple[Address, ...] = ()
+    """Where to look for others; empty means alone. A majority of these founds a cluster."""
+    may_found: bool = True
+    """Whether this member may help to found a new cluster. Whoever runs the members says no once
+    a cluster was founded: a member without files can't know."""
+    partition_count: int = PARTITION_COUNT_DEFAULT
+    replica_count: int = REPLICA_COUNT_MAX
+    """Length of a row: the owner and the most backups that any structure may ask for."""
+    backup_count: int = 1
+    """Backups that are promised; a member that lost its index keeps its data until a row has
+    this many (`design/3` §3, "Dropping")."""
+    level: int = LEVEL_MAX
+    """Compatibility level that a cluster founded here starts at."""
+    heartbeat_ms: Millis = Millis(500)
+    lease_ms: Millis = Millis(2_000)
+    """How long a member may serve after it asked for a renewal that was granted."""
+    lease_margin_ms: Millis = Millis(200)
+    """What whoever replaces a silent member waits beyond the lease, for clocks of other rates."""
+    claim_step_ms: Millis = Millis(300)
+    """How much later each next member in seniority claims, so that claims seldom collide."""
+    forming_patience_ms: Millis = Millis(2_000)
+    """How long a founder waits for the rest, once a majority has met."""
+    retry_ms: Millis = Millis(500)
+    """When to repeat a message that was not answered."""
+    stamp_check_ms: Millis = Millis(15_000)
+    """How often stamps are compared (`design/3` §2)."""
+    migrations_parallel_max: int = 10
+    """Migrations in which one member takes part at a time (seed 001 §2.2)."""
+    migration_timeout_ms: Millis = Millis(30_000)
+    """When a master gives up a migration whose owner says nothing, although it lives."""
+    rejoin_grace_ms: Millis = Millis(30_000)
+    """How long a member that went without leave is expected back before its copies are made anew."""
+    stable_repair_after_ms: Millis | None = None
+    """The same in a state with a stable table; None means it is expected for ever."""
+    request_timeout_ms: Millis = Millis(600_000)
+    """How long a request may take before it is answered with an error (`design/3` §9)."""
+    change_lock_ms: Millis = Millis(10_000)
+    """How long a member stays locked by a state change of which it hears no end."""
+    stale_read_disabled: bool = False
+    """Whether an owner refuses reads from the hand-over on (seed 000, "Fragmented Migration")."""
+    quorum: Quorum = Quorum.MAJORITY
+    recovery_policy: RecoveryPolicy = RecoveryPolicy.FULL
+    validation_timeout_ms: Millis = Millis(120_000)
+    data_load_timeout_ms: Millis = Millis(900_000)
+    plan_slice_rows: int = 256
+    """Rows planned in one slice, so that the loop is never held long."""
+
+    def __post_init__(self) -> None:
+        reasons = [*self._out_of_range(), *self._contradictions()]
+        if reasons:
+            raise ConfigurationError(reasons)
+
+    def _out_of_range(self) -> list[str]:
+        ranges = {
+            "partition_count": (1, PARTITION_COUNT_MAX),
+            "replica_count": (1, REPLICA_COUNT_MAX),
+            "backup_count": (0, REPLICA_COUNT_MAX - 1),
+            "level": (1, LEVEL_MAX),
+            "migrations_parallel_max": (1, 10_000),
+            "plan_slice_rows": (1, PARTITION_COUNT_MAX),
+        }
+        reasons = []
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                reasons.append(f"{name} must be {low} to {high}, not {value}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_ms") and value is not None and value < 0:
+                reasons.append(f"{field.name} must not be negative, it is {value}")
+        return reasons
+
+    def _contradictions(self) -> list[str]:
+        reasons = []
+        if self.backup_count >= self.replica_count:
+            reasons.append(
+                f"{self.backup_count} backups and an owner do not fit a row of"
+                f" {self.replica_count} replicas"
+            )
+        if self.heartbeat_ms * 3 > self.lease_ms:
+            reasons.append(
+                f"three heartbeats of {self.heartbeat_ms} ms must fit a lease of {self.lease_ms} ms"
+            )
+        return reasons

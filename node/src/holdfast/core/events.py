@@ -1,0 +1,85 @@
+"""All that may happen to a node: the inputs of `Node.step`.
+
+Every event is a frozen dataclass. Time is not in them: it is the second argument of `step`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.core.messages import Message, Origin, Request, StableTable
+from holdfast.core.table import Row
+from holdfast.core.views import View
+from holdfast.ids import MemberId, Millis, PartitionId, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a member's files said when it started; the sum of the records it persisted."""
+
+    incarnation: int
+    """The last that was used; a process starts with a greater one."""
+    promised: Term
+    view: View | None
+    rows: tuple[Row, ...]
+    stable: StableTable | None
+    fragments: tuple[tuple[PartitionId, int, int], ...]
+    """Partition, epoch and counter of each fragment whose data is on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The first event of every process. `image` is None without files."""
+
+    image: Image | None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message arrived."""
+
+    origin: Origin
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """The time that `Node.wake_at` named has come (or any other reason to look at the clock)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """Go on with the sliced work that `effects.Continue` spoke of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    """Every `Persist` up to this sequence number is on stable storage."""
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The shell has loaded this member's data from its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedDead:
+    """An arbiter knows that this process is gone (`design/3` §1): a fact, not a suspicion."""
+
+    id: MemberId
+    incarnation: int
+    """This incarnation and all before it are dead."""
+    ago: Millis
+    """How long ago it died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An administrator asks something of the cluster, here."""
+
+    request: Request
+
+
+Event = Started | Received | Woke | Continued | Persisted | Loaded | ConfirmedDead | Asked

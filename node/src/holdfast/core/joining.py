@@ -1,0 +1,158 @@
+"""Whom the master lets in, when, and what it answers to the others.
+
+Rules (`design/3` §1, §7; seed 000 `joinAllowed`; seed 003 "Cluster membership")
+--------------------------------------------------------------------------------
+* Any member redirects to the master. The master checks the cluster's name and identity, the
+  protocol, the level, the shape of the table, and that the state lets this member in. Each refusal
+  has its own words.
+* A member that is listed with an older stay is taken out first: that stay is over, by its own word.
+  While a new master settles, a member that comes back from files takes its listed place instead:
+  it was never out, and the rows it persisted count.
+* Nobody is let in before the rows that changed with the last departure are known to everyone: a row
+  must never name a stay that did not hold it.
+* Members come in one by one, the longest waiting first, as a view changes by one voter at a time.
+
+States
+------
+    asked ──► refused
+       └────► waiting ──► listed
+
+What can go wrong
+-----------------
+*A request is repeated after it was granted.* The asker is listed; it gets the view again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.core.config import PROTOCOL
+from holdfast.core.context import Context
+from holdfast.core.mastership import Mastership, Stage
+from holdfast.core.messages import JoinRequest, NewView, Origin, Redirect, Refusal
+from holdfast.core.publication import Publisher
+from holdfast.core.rebalancing import Rebalancing
+from holdfast.core.states import Joins
+from holdfast.core.transition import Transition
+from holdfast.core.views import Drain, Member, View
+from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
+from holdfast.ids import MemberId
+
+ABOUT = "join"
+
+
+class Joining:
+    """Admission, by the master."""
+
+    def __init__(
+        self,
+        context: Context,
+        mastership: Mastership,
+        publisher: Publisher,
+        rebalancing: Rebalancing,
+        transition: Transition,
+    ) -> None:
+        self.context = context
+        self.mastership = mastership
+        self.publisher = publisher
+        self.rebalancing = rebalancing
+        self.transition = transition
+        self._waiting: dict[MemberId, Member] = {}
+
+    def begin(self) -> None:
+        """A mastership begins, or ends."""
+        self._waiting = {}
+
+    def on_join(self, origin: Origin, message: JoinRequest) -> None:
+        """Redirect, refuse, or put in the queue."""
+        context, view = self.context, self.context.view
+        if view is None or not context.listed:
+            return
+        if view.master != context.me.id:
+            master = view.find(view.master)
+            if master is not None and not context.is_dead(master):
+                context.send(origin.address, Redirect(master.address))
+            return
+        if self.mastership.stage is Stage.SETTLING:
+            self._recover(view, message)
+        elif self.mastership.leading:
+            self._consider(view, origin, message)
+
+    def _consider(self, view: View, origin: Origin, message: JoinRequest) -> None:
+        try:
+            self._check(view, message)
+        except RefusedError as error:
+            refusal = Refusal(ABOUT, type(error).__name__, error.message)
+            self.context.send(origin.address, refusal)
+            return
+        listed = view.find(message.member.id)
+        if listed is None:
+            self._waiting[message.member.id] = message.member
+        elif listed.incarnation == message.member.incarnation:
+            self.context.send(origin.address, NewView(view))
+        elif listed.incarnation < message.member.incarnation:
+            self.mastership.restart_of(message.member)
+
+    def _check(self, view: View, message: JoinRequest) -> None:
+        config, member = self.context.config, message.member
+        if message.cluster_name != config.cluster_name:
+            raise IllegalArgument(
+                f"this is cluster {config.cluster_name}, not {message.cluster_name}"
+            )
+        if message.cluster not in ("", view.cluster):
+            raise IllegalState("its files are of another cluster; give it an empty directory")
+        if message.protocol != PROTOCOL:
+            raise UnsupportedOperation(f"this cluster speaks protocol {PROTOCOL}")
+        if member.level_max < view.level:
+            raise UnsupportedOperation(
+                f"the cluster is at level {view.level}, the member speaks {member.level_max}"
+            )
+        theirs = (message.partition_count, message.replica_count)
+        if theirs != (config.partition_count, config.replica_count):
+            raise IllegalArgument(
+                f"the cluster has {config.partition_count} partitions of {config.replica_count}"
+                f" replicas, the member {theirs[0]} of {theirs[1]}"
+            )
+        if view.find(member.id) is None and not self._lets_in(view, member.id):
+            raise IllegalState(f"the state {view.state} lets in only members that it expects")
+
+    def _lets_in(self, view: View, member_id: MemberId) -> bool:
+        joins = view.attributes.joins
+        if joins is Joins.ANYONE:
+            return True
+        if any(gone.id == member_id for gone in view.departed):
+            return True
+        stable = self.context.stable
+        rows = self.context.table.rows if stable is None else stable.rows
+        return any(member_id in row.replicas for row in rows)
+
+    def _recover(self, view: View, message: JoinRequest) -> None:
+        """While settling: a listed member that restarted takes its place again."""
+        member = message.member
+        listed = view.find(member.id)
+        if listed is None or listed.incarnation >= member.incarnation:
+            return
+        if not member.persistent or message.cluster != view.cluster:
+            return
+        if self.mastership.committed():
+            back = replace(member, kind=listed.kind, drain=listed.drain, recovered=True)
+            self.mastership.welcome(back)
+            self.mastership.change(view.with_changed(back))
+
+    def advance(self) -> None:
+        """Let the next one in, if the time is right."""
+        context, view = self.context, self.context.view
+        assert view is not None
+        if not self._waiting or not self._may_change(view):
+            return
+        member = self._waiting.pop(next(iter(self._waiting)))
+        if view.find(member.id) is None and self._lets_in(view, member.id):
+            joined = replace(member, drain=Drain.NONE, recovered=False)
+            self.mastership.welcome(joined)
+            self.mastership.change(view.with_member(joined))
+            context.tell(member.id, f"let in as incarnation {member.incarnation}")
+
+    def _may_change(self, view: View) -> bool:
+        if self.transition.under_way or not self.mastership.committed():
+            return False
+        return self.rebalancing.repaired_key == view.key and self.publisher.is_quiet()

@@ -1,0 +1,235 @@
+"""The master's round: settle, then lead. Puts the master's machines together, in their order.
+
+Rules
+-----
+* Everything here happens only with a mandate (`mastership`). A master whose mandate is over gives
+  up its office at once and stands again: who granted nothing for that long can't know what became
+  of the leases.
+* While settling (`settlement`): members that say nothing are taken out, and when everyone else has
+  reported and the view is committed, the table is settled.
+* While leading, in this order: who is gone is taken out, the table is repaired and planned
+  (`rebalancing`), running migrations go on (`execution`), a state change goes on (`transition`),
+  requests are answered (`service`), one more is let in (`joining`), what changed is published.
+
+States
+------
+`mastership.Stage`: NONE, SETTLING, LEADING; each change of it resets the machines here.
+
+What can go wrong
+-----------------
+*A member is taken out while a change of the view is not committed.* It waits for its turn; one
+change at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.core.config import RecoveryPolicy
+from holdfast.core.context import MASTER, Context
+from holdfast.core.effects import NoticeKind
+from holdfast.core.election import Election, Role
+from holdfast.core.execution import Execution
+from holdfast.core.joining import Joining
+from holdfast.core.mastership import Mastership, Stage
+from holdfast.core.membership import Membership, Phase
+from holdfast.core.messages import StablePublication
+from holdfast.core.participation import Participation
+from holdfast.core.publication import STAMPS, Publisher
+from holdfast.core.rebalancing import Rebalancing
+from holdfast.core.service import Service
+from holdfast.core.settlement import Settlement
+from holdfast.core.transition import Transition
+from holdfast.core.views import Member, View
+
+RECOVERY_WAITS = MASTER + "recovery waits"
+LOAD_ENDS = MASTER + "load ends"
+
+
+class Leadership:
+    """All that only a master does."""
+
+    def __init__(
+        self,
+        context: Context,
+        membership: Membership,
+        election: Election,
+        participation: Participation,
+    ) -> None:
+        self.context = context
+        self.membership = membership
+        self.election = election
+        self.publisher = Publisher(context, participation)
+        self.mastership = Mastership(context, membership, election, self.publisher.is_quiet)
+        self.settlement = Settlement(context, membership, participation, self.publisher)
+        self.execution = Execution(context, self.publisher)
+        self.rebalancing = Rebalancing(context, self.mastership, self.publisher, self.execution)
+        self.transition = Transition(
+            context, self.mastership, self.publisher, self.execution, self.rebalancing
+        )
+        self.service = Service(context, self.mastership, self.transition)
+        self.joining = Joining(
+            context, self.mastership, self.publisher, self.rebalancing, self.transition
+        )
+        self._stage = Stage.NONE
+
+    def advance(self) -> None:
+        """One round."""
+        mastership = self.mastership
+        mastership.advance()
+        self._note_stage()
+        if mastership.stage is Stage.NONE:
+            return
+        if not mastership.may_act():
+            self.election.abdicate("my mandate is over")
+            mastership.advance()
+            self._note_stage()
+        elif mastership.stage is Stage.SETTLING:
+            self._settle()
+        else:
+            self._lead()
+
+    def _note_stage(self) -> None:
+        """A mastership began or ended: every machine of it starts afresh."""
+        stage, self._stage = self._stage, self.mastership.stage
+        if stage is self._stage:
+            return
+        if self._stage is not Stage.LEADING:
+            self.publisher.begin()
+            self.rebalancing.begin()
+            self.service.begin()
+            self.joining.begin()
+        self.context.timers.clear_all(MASTER)
+        if self._stage is Stage.SETTLING:
+            self.settlement.begin()
+
+    # Settling -------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        self.settlement.advance()
+        self._take_out_the_gone()
+        missing = self.settlement.missing()
+        if not missing and self.mastership.committed():
+            self.settlement.settle()
+            self.mastership.lead()
+            self._note_stage()
+            self._lead()
+        elif missing:
+            self._tell_who_is_waited_for(missing)
+
+    def _tell_who_is_waited_for(self, missing: tuple[Member, ...]) -> None:
+        context, view = self.context, self.context.view
+        assert view is not None
+        if not view.recovering:
+            return
+        if not context.timers.running(RECOVERY_WAITS):
+            after = context.config.validation_timeout_ms
+            context.timers.set(RECOVERY_WAITS, context.now + after)
+        elif context.timers.due(RECOVERY_WAITS, context.now):
+            names = ", ".join(member.name for member in missing)
+            context.notice(NoticeKind.RECOVERY_WAITS, view.cluster, f"not back yet: {names}")
+
+    def _take_out_the_gone(self) -> None:
+        if not self.mastership.committed():
+            return
+        gone = self.mastership.gone()
+        if gone is not None:
+            view = self.context.view
+            assert view is not None
+            self.mastership.change(self._without(view, gone))
+
+    def _without(self, view: View, gone: Member) -> View:
+        """The view without a member; whoever departed and is not awaited is forgotten."""
+        left = view.without_member(gone.id)
+        kept = tuple(
+            member
+            for member in left.departed
+            if member.id == gone.id or self.rebalancing.awaited(member.id)
+        )
+        return replace(left, departed=kept)
+
+    # Leading --------------------------------------------------------------------------------------
+
+    def _lead(self) -> None:
+        self._take_out_the_gone()
+        self._mind_members()
+        self._finish_recovery()
+        self.rebalancing.advance()
+        self.execution.advance()
+        self.transition.advance()
+        self.service.advance()
+        self.joining.advance()
+        self._compare()
+        self.publisher.flush()
+
+    def _mind_members(self) -> None:
+        """Publish to everyone in the view, to nobody else; their departure fails migrations."""
+        view, publisher = self.context.view, self.publisher
+        assert view is not None
+        here = frozenset(member.id for member in view.members)
+        left = tuple(member for member in publisher.subscribers if member not in here)
+        if left:
+            publisher.forget(left)
+            self.execution.member_left(frozenset(left))
+        unknown = [-1] * len(self.context.table)
+        for member in self.context.others():
+            if member.id not in publisher.subscribers:
+                publisher.subscribe(member.id, unknown)
+
+    def _finish_recovery(self) -> None:
+        """Everyone has loaded: the state that was persisted holds again."""
+        view, timers, now = self.context.view, self.context.timers, self.context.now
+        assert view is not None
+        if not view.recovering:
+            return
+        if not timers.running(LOAD_ENDS):
+            timers.set(LOAD_ENDS, now + self.context.config.data_load_timeout_ms)
+        loading = [member for member in view.members if not self._has_loaded(member)]
+        if not self.mastership.committed():
+            return
+        if not loading:
+            timers.clear(LOAD_ENDS)
+            self.mastership.change(replace(view, recovering=False))
+        elif timers.due(LOAD_ENDS, now):
+            self._give_up_loading(view, loading[0])
+
+    def _give_up_loading(self, view: View, slow: Member) -> None:
+        if self.context.config.recovery_policy is RecoveryPolicy.FULL or slow == self.context.me:
+            detail = f"{slow.name} has not loaded its data in time"
+            self.context.notice(NoticeKind.RECOVERY_WAITS, view.cluster, detail)
+        else:
+            self.mastership.change(self._without(view, slow))
+
+    def _has_loaded(self, member: Member) -> bool:
+        if member.id == self.context.me.id:
+            return self.membership.loaded
+        heartbeat = self.mastership.heartbeats.get(member.id)
+        return heartbeat is not None and heartbeat.loaded
+
+    def _compare(self) -> None:
+        """Stamps now and then; the stable table for whoever lacks it."""
+        context, view = self.context, self.context.view
+        assert view is not None
+        if not context.timers.running(STAMPS):
+            context.timers.set(STAMPS, context.now + context.config.stamp_check_ms)
+        if not context.timers.due(STAMPS, context.now):
+            return
+        heartbeats = self.mastership.heartbeats
+        self.publisher.compare_stamps({member: hb.stamp for member, hb in heartbeats.items()})
+        self._send_stable(view)
+
+    def _send_stable(self, view: View) -> None:
+        stable = self.context.stable
+        if stable is None:
+            return
+        for member in self.context.others():
+            heartbeat = self.mastership.heartbeats.get(member.id)
+            if heartbeat is None:
+                continue
+            if (heartbeat.stable_term, heartbeat.stable_version) != view.stable:
+                self.context.send(member.address, StablePublication(stable))
+
+    def is_master(self) -> bool:
+        """Settled, and with a mandate."""
+        is_member = self.membership.phase is Phase.MEMBER
+        return is_member and self.election.role is Role.MASTER and self.mastership.leading

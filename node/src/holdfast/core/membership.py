@@ -1,0 +1,356 @@
+"""A member's side of the membership: the newest view, the lease, the end of a stay.
+
+Rules (`design/3` §1)
+---------------------
+* Views are totally ordered by `(term, version)`; a newer one replaces an older one, never the
+  other way. Whoever promised a term takes no view of an older one.
+* A member serves only while it holds a *lease*. It asks with every heartbeat, naming its own time
+  of asking; the grant names it back, and the lease is counted from there, on the member's clock.
+  A grant that was long on its way is therefore worth little, never too much.
+* With every grant the member *vows* for one lease, counted from its arrival, not to help another
+  to become master (`election`). The master learns from the echo of its own time in the next
+  heartbeat which grants arrived, and counts its mandate from there (`mastership`).
+* Lease and vow end at once when the member promises a newer term.
+* A stay `(id, incarnation)` that is no longer listed is over for good. The process begins another
+  with a greater incarnation, and its table starts unknown: rows of a history that went on without
+  it are never compared with the new master's (`table`). Its data stays until it is replaced.
+  Only a stay that began by the recovery of the whole cluster keeps its persisted rows.
+
+States
+------
+        Started                    a view lists me                 Farewell done
+    ────────────► LOOKING ───────────────────────────► MEMBER ────────────────────► STOPPED
+                     ▲                                    │
+                     └────────────────────────────────────┘
+                         a view lists me no more, or a restart
+
+What can go wrong
+-----------------
+* *A process sleeps longer than its lease and goes on.* It compares its lease with the clock before
+  it serves anything, so it serves nothing until it is granted a new one, or learns it is out.
+* *It hears nothing but is heard.* Its echo stops; the master counts it as silent (`mastership`).
+* *An old grant arrives after a promise.* It is of an older term and is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import Enum, auto
+
+from holdfast.core.context import Context
+from holdfast.core.effects import NoticeKind, StableRecord
+from holdfast.core.events import Image
+from holdfast.core.messages import (
+    Farewell,
+    Fragment,
+    Grant,
+    Heartbeat,
+    MigrationId,
+    NewerTerm,
+    NewView,
+    NotListed,
+    Origin,
+    StableTable,
+)
+from holdfast.core.transitions import TransitionTable
+from holdfast.core.views import Member, View
+from holdfast.ids import MemberId, Millis, Term, Version
+
+HEARTBEAT = "heartbeat"
+NEVER = Millis(-1)
+
+
+class Phase(Enum):
+    """Where a process stands towards its cluster."""
+
+    LOOKING = auto()
+    MEMBER = auto()
+    STOPPED = auto()
+
+
+class Turn(Enum):
+    """What moves a process from one phase to another."""
+
+    LISTED = auto()
+    UNLISTED = auto()
+    SAID_FAREWELL = auto()
+
+
+PHASES = TransitionTable(
+    "membership",
+    {
+        (Phase.LOOKING, Turn.LISTED): Phase.MEMBER,
+        (Phase.LOOKING, Turn.UNLISTED): Phase.LOOKING,
+        (Phase.MEMBER, Turn.LISTED): Phase.MEMBER,
+        (Phase.MEMBER, Turn.UNLISTED): Phase.LOOKING,
+        (Phase.MEMBER, Turn.SAID_FAREWELL): Phase.STOPPED,
+        (Phase.LOOKING, Turn.SAID_FAREWELL): Phase.STOPPED,
+    },
+)
+
+
+class Membership:
+    """One member's view, lease and vow."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.phase = Phase.LOOKING
+        self.lease_until = NEVER
+        self.vow_until = NEVER
+        self.vowed_to: MemberId | None = None
+        self.lease_horizon = NEVER
+        """Until when nobody can have removed me from the view that I hold: the end of the last
+        lease of this view, promised away or not."""
+        self.discounted: frozenset[tuple[MemberId, int]] = frozenset()
+        """Dead members of the view that no majority needs to count."""
+        self.recovered = False
+        """Whether what I hold comes from files and no view has listed this stay yet."""
+        self.loaded = False
+        self.fresh = False
+        """Whether a stay has just begun with an unknown table; the node takes note and clears it."""
+        self.active: tuple[MigrationId, ...] = ()
+        self._granted_at = NEVER
+
+    # Starting -------------------------------------------------------------------------------------
+
+    def start(self, image: Image | None) -> None:
+        """Take over what the files say; vow as if a grant had arrived just before the crash."""
+        context = self.context
+        if image is None:
+            return
+        context.promised = image.promised
+        context.view = image.view
+        context.table.apply(image.rows)
+        context.stable = image.stable
+        for partition, epoch, counter in image.fragments:
+            context.fragments[partition] = Fragment(epoch, counter)
+        if image.view is not None:
+            self.recovered = True
+            self.vow_until = Millis(context.now + context.config.lease_ms)
+            self.vowed_to = image.view.master
+        context.persist_membership()
+
+    # Views ----------------------------------------------------------------------------------------
+
+    def install(self, view: View) -> bool:
+        """Take a newer view; whether it was taken."""
+        context = self.context
+        held = context.view
+        if view.term < context.promised or (held is not None and view.key <= held.key):
+            return False
+        if held is not None and held.cluster != view.cluster and not self._may_change_cluster():
+            return False
+        new_term = held is None or view.term > held.term
+        was_listed = context.listed and self.phase is Phase.MEMBER
+        context.view = view
+        context.promised = view.term
+        if new_term:
+            self.lease_until, self._granted_at = NEVER, NEVER
+        self.lease_horizon = NEVER if new_term else self.lease_until
+        self._forget_discounts(view)
+        if context.listed:
+            self._enter(fresh=not was_listed)
+        else:
+            self._leave(was_member=was_listed)
+        context.persist_membership()
+        return True
+
+    def _may_change_cluster(self) -> bool:
+        """A process that looks for a cluster may find another; a member may not."""
+        return self.phase is Phase.LOOKING and not self.recovered
+
+    def _enter(self, *, fresh: bool) -> None:
+        context = self.context
+        self.phase = PHASES.next(self.phase, Turn.LISTED, context.story())
+        if not fresh:
+            return
+        me = context.view.find(context.me.id) if context.view is not None else None
+        if me is not None and not me.recovered:
+            self.fresh = True
+            context.table.reset()
+            context.persist_rows((), fresh=True)
+        self.recovered = False
+        context.notice(NoticeKind.JOINED, context.me.id, f"incarnation {context.me.incarnation}")
+
+    def _leave(self, *, was_member: bool) -> None:
+        context = self.context
+        self.phase = PHASES.next(self.phase, Turn.UNLISTED, context.story())
+        self.lease_until = NEVER
+        self.recovered = False
+        context.timers.clear(HEARTBEAT)
+        if was_member:
+            context.me = replace(context.me, incarnation=context.me.incarnation + 1)
+            context.notice(NoticeKind.EXCLUDED, context.me.id, "the view lists me no more")
+
+    def on_new_view(self, origin: Origin, message: NewView) -> None:
+        """The master has a newer view. The heartbeat that follows confirms it."""
+        if message.view.term < self.context.promised:
+            self._answer_old_term(origin)
+        elif self.install(message.view) or self.context.view == message.view:
+            self.context.timers.set(HEARTBEAT, self.context.now)
+
+    def on_not_listed(self, message: NotListed) -> None:
+        """Someone with this view does not list me."""
+        self.install(message.view)
+
+    def on_newer_term(self, message: NewerTerm) -> None:
+        """My term is over somewhere; its view, if known, is mine from now on."""
+        if message.view is not None:
+            self.install(message.view)
+
+    def _answer_old_term(self, origin: Origin) -> None:
+        answer = NewerTerm(self.context.promised, self.context.view)
+        self.context.send(origin.address, answer)
+
+    def stop(self) -> None:
+        """This stay ends by its own word: tell everyone, then nothing more."""
+        context = self.context
+        for member in context.others():
+            context.send(member.address, Farewell(context.me.incarnation))
+        self.phase = PHASES.next(self.phase, Turn.SAID_FAREWELL, context.story())
+        self.lease_until = NEVER
+        context.timers.clear(HEARTBEAT)
+        context.outbox.stop()
+
+    # Lease ----------------------------------------------------------------------------------------
+
+    def has_lease(self) -> bool:
+        """Whether I may serve now."""
+        return self.phase is Phase.MEMBER and self.context.now < self.lease_until
+
+    def is_led(self) -> bool:
+        """Whether a master that may live renews my lease."""
+        view = self.context.view
+        master = None if view is None else view.find(view.master)
+        master_is_dead = master is not None and self.context.is_dead(master)
+        return self.has_lease() and not master_is_dead
+
+    def on_grant(self, origin: Origin, message: Grant) -> None:
+        """The lease is renewed, counted from when I asked; the vow from now."""
+        context = self.context
+        view = context.view
+        if view is None or not self._is_of_my_master(origin, message.term):
+            return
+        if message.version != view.version or message.sent_at > context.now:
+            return
+        lease = context.config.lease_ms
+        if message.serve:
+            self.lease_until = Millis(max(self.lease_until, message.sent_at + lease))
+            self.lease_horizon = Millis(max(self.lease_horizon, self.lease_until))
+        self.vow_until = Millis(context.now + lease)
+        self.vowed_to = view.master
+        self._granted_at = message.granted_at
+        if self.has_lease():
+            self.discount(member for member in view.members if context.is_dead(member))
+
+    def _is_of_my_master(self, origin: Origin, term: Term) -> bool:
+        view = self.context.view
+        if view is None or self.phase is not Phase.MEMBER:
+            return False
+        return term == view.term == self.context.promised and origin.id == view.master
+
+    def follows(self, origin: Origin, term: Term) -> bool:
+        """Whether a message is from the master whom I follow, in its term.
+
+        An older term is answered, so that a master that was replaced learns it.
+        """
+        if term < self.context.promised:
+            self._answer_old_term(origin)
+            return False
+        return self._is_of_my_master(origin, term)
+
+    def give_up_lease(self) -> None:
+        """I promised a newer term."""
+        self.lease_until = NEVER
+
+    def vow_binds(self, candidate: MemberId) -> bool:
+        """Whether I must not help this candidate now."""
+        view = self.context.view
+        if view is None or self.context.now >= self.vow_until or candidate == self.vowed_to:
+            return False
+        master = view.find(self.vowed_to) if self.vowed_to is not None else None
+        return master is None or not self.context.is_dead(master)
+
+    # Heartbeats -----------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Send a heartbeat when it is time, to the master of my view."""
+        context = self.context
+        view = context.view
+        if self.phase is not Phase.MEMBER or view is None or view.master == context.me.id:
+            context.timers.clear(HEARTBEAT)
+            return
+        if not context.timers.running(HEARTBEAT):
+            context.timers.set(HEARTBEAT, context.now)
+        if context.timers.due(HEARTBEAT, context.now):
+            context.timers.set(HEARTBEAT, context.now + context.config.heartbeat_ms)
+            if context.promised == view.term:
+                context.send_member(view.master, self._heartbeat(view))
+
+    def _heartbeat(self, view: View) -> Heartbeat:
+        context = self.context
+        stable = context.stable
+        return Heartbeat(
+            term=view.term,
+            version=view.version,
+            sent_at=context.now,
+            granted_at=self._granted_at,
+            stamp=context.table.stamp,
+            loaded=self.loaded,
+            stable_term=Term(0) if stable is None else stable.term,
+            stable_version=Version(0) if stable is None else stable.version,
+            active=self.active,
+        )
+
+    # The dead -------------------------------------------------------------------------------------
+
+    def confirm_dead(self, member_id: MemberId, incarnation: int, died_at: int) -> None:
+        """It is a fact that this stay is over.
+
+        A majority needs not count it if it died while nobody can have removed *me*: up to then the
+        view that I hold was the newest, and whoever is alive and counts stands in it. Of two
+        voters, neither can have gone on without the other (`docs/adr/0003`).
+        """
+        context = self.context
+        known = context.confirmed.get(member_id, -1)
+        if incarnation <= known:
+            return
+        context.confirmed[member_id] = incarnation
+        context.tell(member_id, f"incarnation {incarnation} is confirmed dead")
+        view = context.view
+        if view is None:
+            return
+        one_of_two = len(view.voters) <= 2 and view.find(context.me.id) in view.voters
+        if died_at <= self.lease_horizon or one_of_two:
+            self.discount(
+                member
+                for member in view.members
+                if member.id == member_id and context.is_dead(member)
+            )
+
+    def discount(self, members: Iterable[Member]) -> None:
+        """Majorities need not count these."""
+        added = frozenset((member.id, member.incarnation) for member in members)
+        self.discounted = self.discounted | added
+
+    def _forget_discounts(self, view: View) -> None:
+        listed = frozenset((member.id, member.incarnation) for member in view.members)
+        self.discounted = self.discounted & listed
+
+    def electorate(self, view: View) -> tuple[Member, ...]:
+        """The voters of whom a majority is needed; where none is left, everyone who is."""
+        living = tuple(
+            member
+            for member in view.members
+            if (member.id, member.incarnation) not in self.discounted
+        )
+        return tuple(member for member in living if member.votes) or living
+
+    # The stable table -----------------------------------------------------------------------------
+
+    def keep_stable(self, stable: StableTable | None) -> None:
+        """Remember the stable table, or forget it."""
+        if self.context.stable != stable:
+            self.context.stable = stable
+            self.context.outbox.persist(StableRecord(stable))

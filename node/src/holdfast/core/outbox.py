@@ -1,0 +1,93 @@
+"""Effects in the order of the contract (`effects`), and the gate before what must not leave early.
+
+Rules
+-----
+* A message or an answer that is produced while a record is not yet on stable storage waits for it.
+  So whatever a peer or an administrator learns from us has survived our restart already; no
+  machine has to think of it.
+* Order is kept: what waits holds back what comes after it.
+
+A member without files (`persistent=False`) persists nothing and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from holdfast.core.effects import (
+    Answer,
+    Continue,
+    Effect,
+    Notice,
+    NoticeKind,
+    Pending,
+    Persist,
+    Record,
+    Send,
+    Stop,
+)
+from holdfast.core.messages import Message
+from holdfast.ids import Address
+
+
+class Outbox:
+    """Collects the effects of one step."""
+
+    def __init__(self, *, persistent: bool) -> None:
+        self.persistent = persistent
+        self._effects: list[Effect] = []
+        self._held: deque[tuple[int, Effect]] = deque()
+        self._issued = 0
+        self._stable = 0
+
+    def send(self, to: Address, message: Message) -> None:
+        """Send once everything persisted so far is safe."""
+        self._gated(Send(to, message))
+
+    def persist(self, record: Record) -> None:
+        """Write a record."""
+        if self.persistent:
+            self._issued += 1
+            self._effects.append(Persist(self._issued, record))
+
+    def answer(self, request: str, error: str = "", message: str = "") -> None:
+        """End a request that was asked here."""
+        self._gated(Answer(request, error, message))
+
+    def pending(self, request: str, reason: str) -> None:
+        """Tell that a request waits."""
+        self._gated(Pending(request, reason))
+
+    def stop(self) -> None:
+        """The process may end."""
+        self._gated(Stop())
+
+    def notice(self, kind: NoticeKind, about: str, detail: str = "") -> None:
+        """Tell whoever watches; never waits."""
+        self._effects.append(Notice(kind, about, detail))
+
+    def continue_soon(self) -> None:
+        """Ask for `Continued`; never waits."""
+        self._effects.append(Continue())
+
+    def persisted(self, sequence: int) -> None:
+        """Let out what waited for the records up to here."""
+        self._stable = max(self._stable, sequence)
+        while self._held and self._held[0][0] <= self._stable:
+            self._effects.append(self._held.popleft()[1])
+
+    @property
+    def issued(self) -> int:
+        """Number of the last record."""
+        return self._issued
+
+    def take(self) -> list[Effect]:
+        """The effects of this step, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _gated(self, effect: Effect) -> None:
+        if self._issued > self._stable:
+            self._held.append((self._issued, effect))
+        else:
+            self._effects.append(effect)

@@ -1,0 +1,339 @@
+"""A member's part in migrations: source, destination, and what it keeps of the data.
+
+Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `design/3` §3)
+-----------------------------------------------------------------------------------------
+* A migration names the version of its partition. A participant first applies the completed
+  migrations that come with the request, then takes part only if its row has that version, it has
+  no other migration of the partition whose end it does not know, and no state change has locked it.
+* The owner sends the data. When every destination has it, the owner holds back writes (the
+  hand-over) and tells the master that it is ready. From then on it must not acknowledge a write of
+  this partition until it knows how the migration ended.
+* The destination keeps what arrives beside what it had. It *commits* on the master's word: takes
+  the new row and the new data, and answers once both are safe. It does not serve as the new owner
+  before the master has published the row, because until then the master may still decide that the
+  migration failed (`execution`).
+* A migration ends for a participant when it applies a row of the partition with a greater version:
+  the row says what became of it. The completed list that comes along says so in words.
+* A member that lost its index keeps the data, fenced, until the row has as many holders as were
+  promised. A rolled-back destination keeps only what it had.
+
+States
+------
+                request, data sent            all destinations have it
+    (none) ────────────────────────► COPYING ─────────────────────────► HANDED_OVER
+       │                                │                                   │
+       │  data arrived                  └────────► (none) ◄─────────────────┤
+       └───────────────────► RECEIVED ──────────────►──── a newer row ──────┘
+                                 │  commit                 ▲
+                                 └──────► COMMITTED ───────┘
+
+What can go wrong
+-----------------
+* *The master dies before the commit.* Both sides report an active migration; the new master rolls
+  back by publishing the row with version + 2.
+* *It dies after the commit.* The destination reports the row with version + 1; it wins.
+* *Messages of an ended migration arrive late.* The version of the row has moved; they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from holdfast.core.context import Context
+from holdfast.core.effects import NoticeKind
+from holdfast.core.membership import Membership
+from holdfast.core.messages import (
+    CommitAck,
+    CommitRequest,
+    Completed,
+    Fragment,
+    FragmentAck,
+    FragmentPush,
+    Migration,
+    MigrationReady,
+    MigrationRequest,
+    Origin,
+    Outcome,
+)
+from holdfast.core.table import Row
+from holdfast.core.transitions import TransitionTable
+from holdfast.ids import NO_INDEX, MemberId, PartitionId, Version
+
+PUSH_AGAIN = "push again"
+
+
+class Part(Enum):
+    """How far a participant is."""
+
+    COPYING = auto()
+    HANDED_OVER = auto()
+    RECEIVED = auto()
+    COMMITTED = auto()
+
+
+class Turn(Enum):
+    """What brings a participant on."""
+
+    ALL_RECEIVED = auto()
+    COMMIT = auto()
+
+
+PARTS = TransitionTable(
+    "participation",
+    {
+        (Part.COPYING, Turn.ALL_RECEIVED): Part.HANDED_OVER,
+        (Part.RECEIVED, Turn.COMMIT): Part.COMMITTED,
+    },
+)
+
+
+@dataclass(slots=True)
+class Active:
+    """A migration whose end this member does not know."""
+
+    migration: Migration
+    part: Part
+    incoming: Fragment | None = None
+    missing: tuple[MemberId, ...] = ()
+    """Destinations that have not confirmed the data (the owner's side)."""
+    completed: tuple[Completed, ...] = field(default=())
+
+
+class Participation:
+    """All migrations that this member takes part in, and the rows and data that it holds."""
+
+    def __init__(self, context: Context, membership: Membership) -> None:
+        self.context = context
+        self.membership = membership
+        self.active: dict[PartitionId, Active] = {}
+        self.completed: dict[PartitionId, tuple[Completed, ...]] = {}
+        self.unpublished: dict[PartitionId, Version] = {}
+        """Rows that I committed and that the master has not published yet."""
+        self.locked = False
+        """Whether a state change is under way (`locking`)."""
+
+    def reset(self) -> None:
+        """A new stay begins (`membership`)."""
+        self.active = {}
+        self.completed = {}
+        self.unpublished = {}
+        self._name_active()
+
+    # The owner's side -----------------------------------------------------------------------------
+
+    def on_request(self, origin: Origin, message: MigrationRequest) -> None:
+        """The master wants this partition copied and handed over."""
+        migration = message.migration
+        if not self.membership.follows(origin, migration.id.term):
+            return
+        active = self.active.get(migration.partition)
+        if active is not None and active.migration.id == migration.id:
+            self._report(active)
+            return
+        reason = self._why_not(migration, message.completed)
+        if not reason and migration.sender != self.context.me.id:
+            reason = "I am not the owner"
+        if not reason and migration.partition not in self.context.fragments:
+            reason = "the data is not here"
+        if reason:
+            self._ready(migration, reason)
+            return
+        others = tuple(d for d in migration.destinations if d != self.context.me.id)
+        started = Active(migration, Part.COPYING, None, others, message.completed)
+        self._begin(started)
+        self._push(started)
+        self._received(started)
+
+    def _why_not(self, migration: Migration, completed: Sequence[Completed]) -> str:
+        partition = migration.partition
+        self._apply_completed(partition, completed)
+        version = self.context.table.row(partition).version
+        if version != migration.version_before:
+            return f"my version is {version}, the migration's {migration.version_before}"
+        if partition in self.active:
+            return "I do not know the end of an earlier migration"
+        if self.locked:
+            return "a state change is under way"
+        return ""
+
+    def _begin(self, active: Active) -> None:
+        migration = active.migration
+        self.active[migration.partition] = active
+        self._name_active()
+        self.context.tell(f"partition {migration.partition}", f"{active.part.name} {migration.id}")
+
+    def _name_active(self) -> None:
+        self.membership.active = tuple(active.migration.id for active in self.active.values())
+
+    def _push(self, active: Active) -> None:
+        fragment = self.context.fragments[active.migration.partition]
+        push = FragmentPush(active.migration, active.completed, fragment)
+        for destination in active.missing:
+            self.context.send_member(destination, push)
+        if not self.context.timers.running(PUSH_AGAIN):
+            self.context.timers.set(PUSH_AGAIN, self.context.now + self.context.config.retry_ms)
+
+    def on_fragment_ack(self, origin: Origin, message: FragmentAck) -> None:
+        """A destination has the data, or says why not."""
+        active = self.active.get(message.partition)
+        if active is None or active.migration.id != message.id or active.part is not Part.COPYING:
+            return
+        if message.reason:
+            self._ready(active.migration, f"{origin.id}: {message.reason}")
+            return
+        active.missing = tuple(member for member in active.missing if member != origin.id)
+        self._received(active)
+
+    def _received(self, active: Active) -> None:
+        if not active.missing:
+            active.part = PARTS.next(active.part, Turn.ALL_RECEIVED, self.context.story())
+            self._report(active)
+
+    def _report(self, active: Active) -> None:
+        if active.part is Part.HANDED_OVER:
+            self._ready(active.migration, "")
+
+    def _ready(self, migration: Migration, reason: str) -> None:
+        view = self.context.view
+        if view is not None:
+            ready = MigrationReady(migration.id, migration.partition, reason)
+            self.context.send_member(view.master, ready)
+
+    # The destination's side -----------------------------------------------------------------------
+
+    def on_push(self, origin: Origin, message: FragmentPush) -> None:
+        """The owner sends the data of a partition that I am to hold."""
+        migration = message.migration
+        view = self.context.view
+        if view is None or not self.context.listed or view.term != migration.id.term:
+            return
+        if self.context.promised != view.term:
+            return
+        active = self.active.get(migration.partition)
+        reason = ""
+        if active is None or active.migration.id != migration.id:
+            reason = self._why_not(migration, message.completed)
+            if not reason:
+                self._begin(Active(migration, Part.RECEIVED, message.fragment))
+        ack = FragmentAck(migration.id, migration.partition, reason)
+        self.context.send(origin.address, ack)
+
+    def on_commit(self, origin: Origin, message: CommitRequest) -> bool:
+        """The master's decision; whether to answer that it is committed."""
+        migration = message.migration
+        if not self.membership.follows(origin, migration.id.term):
+            return False
+        if self.commit(migration):
+            self.context.send(origin.address, CommitAck(migration.id, migration.partition))
+            return True
+        return False
+
+    def commit(self, migration: Migration) -> bool:
+        """Take the new row and the data; whether they are mine now (or were already)."""
+        active = self.active.get(migration.partition)
+        if active is None or active.migration.id != migration.id:
+            row = self.context.table.row(migration.partition)
+            return row.version == migration.version_committed and row.replicas == migration.after
+        if active.part is Part.RECEIVED:
+            self._commit(active)
+        return True
+
+    def _commit(self, active: Active) -> None:
+        context, migration = self.context, active.migration
+        active.part = PARTS.next(active.part, Turn.COMMIT, context.story())
+        row = Row(migration.partition, migration.version_committed, migration.after)
+        if active.incoming is not None:
+            context.hold(migration.partition, active.incoming)
+        self.unpublished[migration.partition] = row.version
+        taken = context.table.apply((row,))
+        context.persist_rows(taken)
+        entry = Completed(migration, Outcome.SUCCESS)
+        self.completed[migration.partition] = (entry,)
+        del self.active[migration.partition]
+        self._name_active()
+
+    # Rows and completed migrations ----------------------------------------------------------------
+
+    def take(self, rows: Sequence[Row], completed: Sequence[Completed]) -> None:
+        """Apply what the master published: rows, and how migrations of theirs ended."""
+        context = self.context
+        taken = context.table.apply(rows)
+        context.persist_rows(taken)
+        for partition in dict.fromkeys(row.partition for row in rows):
+            entries = tuple(e for e in completed if e.migration.partition == partition)
+            if entries:
+                self.completed[partition] = entries
+            else:
+                self.completed.pop(partition, None)
+        self.published(rows)
+
+    def published(self, rows: Sequence[Row]) -> None:
+        """The master has decided these rows: end migrations, see to the data."""
+        for row in rows:
+            if self.unpublished.get(row.partition, row.version + 1) <= row.version:
+                del self.unpublished[row.partition]
+            self._settle(self.context.table.row(row.partition))
+
+    def _settle(self, row: Row) -> None:
+        active = self.active.get(row.partition)
+        if active is not None and row.version > active.migration.version_before:
+            self._end(row, active)
+        self._keep_or_drop(row)
+
+    def _end(self, row: Row, active: Active) -> None:
+        """Row by row this is all that a participant needs: it holds an index now, or it doesn't."""
+        del self.active[row.partition]
+        self._name_active()
+        committed = row.version == active.migration.version_committed
+        if active.part is Part.RECEIVED and committed and active.incoming is not None:
+            self.context.hold(row.partition, active.incoming)
+        outcome = Outcome.SUCCESS if committed else Outcome.FAILED
+        self.context.notice(
+            NoticeKind.MIGRATION_ENDED, f"partition {row.partition}", f"here: {outcome}"
+        )
+
+    def _keep_or_drop(self, row: Row) -> None:
+        context = self.context
+        if row.index_of(context.me.id) != NO_INDEX:
+            if row.partition not in context.fragments:
+                context.hold(row.partition, Fragment(row.version, 0))
+        elif self._enough_hold(row):
+            context.drop(row.partition)
+
+    def _enough_hold(self, row: Row) -> bool:
+        """Whether the copies that were promised exist without mine (`design/3` §3, "Dropping")."""
+        view = self.context.view
+        assert view is not None
+        members = len(view.candidates)
+        promised = min(self.context.config.backup_count + 1, members)
+        return len(row.holders) >= max(promised, 1)
+
+    def _apply_completed(self, partition: PartitionId, completed: Sequence[Completed]) -> None:
+        """Catch up with migrations of this partition that I have not heard of (seed 001 §1.2)."""
+        for entry in completed:
+            row = self.context.table.row(partition)
+            migration = entry.migration
+            if migration.partition != partition or row.version != migration.version_before:
+                continue
+            success = entry.outcome is Outcome.SUCCESS
+            replicas = migration.after if success else migration.before
+            taken = self.context.table.apply((Row(partition, entry.version_after, replicas),))
+            self.context.persist_rows(taken)
+            self.published(taken)
+
+    def forget_completed(self) -> None:
+        """Everyone knows every row: how migrations ended is history."""
+        self.completed = {}
+
+    # Time -----------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Repeat data that was not confirmed."""
+        timers, now = self.context.timers, self.context.now
+        if not timers.due(PUSH_AGAIN, now):
+            return
+        for active in self.active.values():
+            if active.missing:
+                self._push(active)

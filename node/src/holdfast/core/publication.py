@@ -1,0 +1,201 @@
+"""The table on its way: what the master publishes, and who has it.
+
+Rules (seed 001 §1.2, seed 002 §1.1, §2.1; `design/3` §2)
+---------------------------------------------------------
+* Only the master changes rows, and only through `Publisher.change`. What changed is sent to every
+  member, once in a step; rows that did not change are not sent.
+* The master knows per member which rows it has not confirmed, and repeats those.
+* With a row go the completed migrations of its partition, so that participants learn the end of
+  theirs. A completed migration is forgotten when **every** member has confirmed its row.
+* A member that joined confirms all rows before it counts as settled.
+* Every `stamp_check_ms` the master compares the stamp in each member's last heartbeat with its own.
+  A member that differs although nothing is under way is asked for its versions and gets what it
+  lacks. A member that is *ahead* knows of a mastership that this master doesn't: the master gives
+  up its office, and whoever is next fetches from everyone.
+
+States
+------
+For each member and partition: `unsent → sent → confirmed`; a repeat puts sent ones back to unsent.
+
+What can go wrong
+-----------------
+* *A publication overtakes an older one.* Versions decide; the older is ignored on arrival.
+* *A confirmation arrives for rows that changed again.* It names versions; only these are confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from holdfast.core.context import MASTER, Context
+from holdfast.core.messages import (
+    Completed,
+    Publication,
+    PublicationAck,
+    Versions,
+    VersionsRequest,
+)
+from holdfast.core.participation import Participation
+from holdfast.core.table import Row
+from holdfast.ids import MemberId, PartitionId, Version
+
+AGAIN = MASTER + "publish again"
+STAMPS = MASTER + "compare stamps"
+ROWS_MAX: Final = 1_024
+"""Rows in one message; a whole table of 16,384 goes in sixteen."""
+
+
+class Subscriber:
+    """What one member has not confirmed."""
+
+    def __init__(self) -> None:
+        self.unconfirmed: dict[PartitionId, Version] = {}
+        self.unsent: dict[PartitionId, None] = {}
+        self.sent: dict[int, tuple[tuple[PartitionId, Version], ...]] = {}
+
+
+class Publisher:
+    """The master's side of publication."""
+
+    def __init__(self, context: Context, participation: Participation) -> None:
+        self.context = context
+        self.participation = participation
+        self.completed: dict[PartitionId, tuple[Completed, ...]] = {}
+        self._subscribers: dict[MemberId, Subscriber] = {}
+        self._lagging: dict[PartitionId, int] = {}
+        self._sequence = 0
+
+    # Changing -------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A mastership begins: nobody has confirmed anything to it."""
+        self.completed = {}
+        self._subscribers = {}
+        self._lagging = {}
+        self._sequence = 0
+
+    def change(self, rows: Sequence[Row], completed: Sequence[Completed] = ()) -> None:
+        """Change rows, as the master; they go out at the end of the step.
+
+        A row may be held already: the master was a destination itself and has committed it.
+        """
+        table = self.context.table
+        new = tuple(row for row in rows if row != table.row(row.partition))
+        for row in new:
+            table.set(row)
+        self.context.persist_rows(new)
+        for entry in completed:
+            partition = entry.migration.partition
+            self.completed[partition] = (*self.completed.get(partition, ()), entry)
+        for subscriber in self._subscribers.values():
+            for row in rows:
+                self._owe(subscriber, row)
+        if not self._subscribers:
+            self.completed = {}
+        self.participation.published(rows)
+
+    def remember(self, entry: Completed) -> None:
+        """A migration ended under an earlier master, and someone has not heard of it."""
+        partition = entry.migration.partition
+        if partition in self._lagging:
+            self.completed[partition] = (*self.completed.get(partition, ()), entry)
+
+    def _owe(self, subscriber: Subscriber, row: Row) -> None:
+        if row.partition not in subscriber.unconfirmed:
+            self._lagging[row.partition] = self._lagging.get(row.partition, 0) + 1
+        subscriber.unconfirmed[row.partition] = row.version
+        subscriber.unsent[row.partition] = None
+
+    # Members --------------------------------------------------------------------------------------
+
+    def subscribe(self, member: MemberId, versions: Sequence[int]) -> None:
+        """This member holds these versions; it gets what is newer."""
+        subscriber = self._subscribers.setdefault(member, Subscriber())
+        for row in self.context.table.newer_than(versions):
+            self._owe(subscriber, row)
+
+    def forget(self, members: Iterable[MemberId]) -> None:
+        """These members left."""
+        for member in members:
+            subscriber = self._subscribers.pop(member, None)
+            if subscriber is not None:
+                for partition in subscriber.unconfirmed:
+                    self._caught_up(partition)
+
+    @property
+    def subscribers(self) -> tuple[MemberId, ...]:
+        """Everyone that is published to."""
+        return tuple(self._subscribers)
+
+    def _caught_up(self, partition: PartitionId) -> None:
+        self._lagging[partition] -= 1
+        if not self._lagging[partition]:
+            del self._lagging[partition]
+            self.completed.pop(partition, None)
+
+    def is_quiet(self) -> bool:
+        """Whether every member has confirmed every row."""
+        return not self._lagging
+
+    # Sending --------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send what changed in this step, and what has to be repeated."""
+        context = self.context
+        if context.timers.due(AGAIN, context.now):
+            for subscriber in self._subscribers.values():
+                subscriber.sent = {}
+                subscriber.unsent = dict.fromkeys(subscriber.unconfirmed)
+        for member, subscriber in self._subscribers.items():
+            pending = tuple(subscriber.unsent)
+            subscriber.unsent = {}
+            for start in range(0, len(pending), ROWS_MAX):
+                self._send(member, subscriber, pending[start : start + ROWS_MAX])
+        if self._lagging and not context.timers.running(AGAIN):
+            context.timers.set(AGAIN, context.now + context.config.retry_ms)
+
+    def _send(
+        self, member: MemberId, subscriber: Subscriber, partitions: Sequence[PartitionId]
+    ) -> None:
+        view = self.context.view
+        assert view is not None
+        self._sequence += 1
+        rows = tuple(self.context.table.row(partition) for partition in partitions)
+        subscriber.sent[self._sequence] = tuple((row.partition, row.version) for row in rows)
+        completed = tuple(
+            entry for partition in partitions for entry in self.completed.get(partition, ())
+        )
+        self.context.send_member(member, Publication(view.term, self._sequence, rows, completed))
+
+    def on_ack(self, member: MemberId, message: PublicationAck) -> None:
+        """These rows arrived."""
+        subscriber = self._subscribers.get(member)
+        if subscriber is None:
+            return
+        for partition, version in subscriber.sent.pop(message.sequence, ()):
+            if subscriber.unconfirmed.get(partition) == version:
+                del subscriber.unconfirmed[partition]
+                subscriber.unsent.pop(partition, None)
+                self._caught_up(partition)
+
+    # Stamps ---------------------------------------------------------------------------------------
+
+    def compare_stamps(self, stamps: Mapping[MemberId, int]) -> None:
+        """Ask whoever differs although nothing is under way to it."""
+        view = self.context.view
+        assert view is not None
+        for member, subscriber in self._subscribers.items():
+            stamp = stamps.get(member)
+            if stamp is None or subscriber.unconfirmed or stamp == self.context.table.stamp:
+                continue
+            self.context.send_member(member, VersionsRequest(view.term))
+
+    def on_versions(self, member: MemberId, message: Versions) -> bool:
+        """Send what is lacking; False when the member is ahead of me."""
+        held = self.context.table.versions
+        if any(theirs > mine for theirs, mine in zip(message.versions, held, strict=True)):
+            return False
+        if member in self._subscribers:
+            self.subscribe(member, message.versions)
+        return True

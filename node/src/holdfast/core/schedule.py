@@ -1,0 +1,99 @@
+"""Which planned steps may start now: serial inside a partition, bounded per member.
+
+Rules (seed 001 §2.2, seed 002 §3.2.3)
+--------------------------------------
+* Steps of one partition run in the order of the plan, one at a time.
+* A member takes part in at most `parallel_max` running steps, as the owner that sends or as a
+  destination that receives.
+* Partitions whose next step adds a copy (COPY, SHIFT UP) come before those that only move.
+* Among equals, the order of the plan.
+
+A partition waits in the queue of its *pair of bounds*: the members that its next step would load.
+When a member has room again, only queues that it stands in are looked at, so that starting a step
+costs the same with 16,384 partitions waiting as with ten.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from holdfast.core.migrations import MigrationType, Step
+from holdfast.ids import MemberId, PartitionId
+
+Party = tuple[MemberId, ...]
+"""The members that a step loads, in a fixed order."""
+
+ADDS_COPIES = (MigrationType.COPY, MigrationType.SHIFT_UP)
+
+
+def party_of(sender: MemberId | None, step: Step) -> Party:
+    """The owner that sends and the destinations that receive, each once."""
+    destinations = (move.destination for move in step)
+    members = (sender, *destinations)
+    return tuple(dict.fromkeys(member for member in members if member is not None))
+
+
+class Schedule:
+    """The steps that are planned and not begun, and the load of the running ones."""
+
+    def __init__(self) -> None:
+        self._steps: dict[PartitionId, deque[Step]] = {}
+        self._queues: tuple[dict[Party, deque[PartitionId]], ...] = ({}, {})
+        self.load: dict[MemberId, int] = {}
+
+    def add(self, partition: PartitionId, steps: Sequence[Step], sender: MemberId | None) -> None:
+        """Plan the steps of a partition; its owner is `sender`."""
+        if steps:
+            self._steps[partition] = deque(steps)
+            self._wait(partition, sender)
+
+    def _wait(self, partition: PartitionId, sender: MemberId | None) -> None:
+        step = self._steps[partition][0]
+        urgent = any(move.type in ADDS_COPIES for move in step)
+        queue = self._queues[0 if urgent else 1]
+        queue.setdefault(party_of(sender, step), deque()).append(partition)
+
+    def start(self, parallel_max: int) -> Iterator[tuple[PartitionId, Step, Party]]:
+        """Take every step that may start now; each counts as running from here."""
+        for queues in self._queues:
+            for party in tuple(queues):
+                waiting = queues[party]
+                while waiting and self._has_room(party, parallel_max):
+                    partition = waiting.popleft()
+                    step = self._steps[partition].popleft()
+                    for member in party:
+                        self.load[member] = self.load.get(member, 0) + 1
+                    yield partition, step, party
+                if not waiting:
+                    del queues[party]
+
+    def _has_room(self, party: Iterable[MemberId], parallel_max: int) -> bool:
+        return all(self.load.get(member, 0) < parallel_max for member in party)
+
+    def finish(self, partition: PartitionId, party: Party, sender: MemberId | None) -> None:
+        """A running step ended well; the next of its partition may wait for its turn."""
+        self.release(party)
+        if self._steps.get(partition):
+            self._wait(partition, sender)
+        else:
+            self._steps.pop(partition, None)
+
+    def release(self, party: Party) -> None:
+        """A running step ended, whatever comes next."""
+        for member in party:
+            self.load[member] -= 1
+            if not self.load[member]:
+                del self.load[member]
+
+    def cancel(self) -> int:
+        """Forget what has not begun; how many steps that were."""
+        cancelled = self.planned
+        self._steps = {}
+        self._queues = ({}, {})
+        return cancelled
+
+    @property
+    def planned(self) -> int:
+        """Steps that have not begun."""
+        return sum(len(steps) for steps in self._steps.values())

@@ -1,0 +1,210 @@
+"""What the master does with requests: promotion, demotion, departures, state and level changes.
+
+Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
+-------------------------------------------------------------------------
+* Who is not master, or has not settled, refuses a promotion with `IllegalState`; an asker that the
+  view does not list with `IllegalArgument`. Where the state moves no data, promotion and demotion
+  are refused with `IllegalState`.
+* A *promotion* changes the member's kind in the view, is answered when that is committed, and
+  triggers an assignment once every member knows (`rebalancing`). One that is data already is done:
+  a retry is safe.
+* A *demotion* and a *departure* drain first, where the state moves data: the member is marked in
+  the view, gets no partition any more, and its own move away. When it holds no index it becomes
+  lite, or is taken out. Where the state moves nothing a departure is taken out at once; its copies
+  elsewhere are in sync. The master itself is not taken out: it says farewell, which is as good as
+  an arbiter's word, and the next master takes it out. The last data member can't be demoted; it may depart, with its files.
+* A state or level change is led by `transition`. The state that holds already is a no-op.
+* A change of the view waits its turn: one at a time (`mastership`).
+
+States
+------
+    asked ──► (waits for its turn) ──► view changed ──► committed ──► told done
+                    └── refused                └── drained ──► view changed again ──►
+
+What can go wrong
+-----------------
+*The master dies while a member drains.* The mark is in the view; the next master goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.core.context import Context
+from holdfast.core.mastership import Mastership
+from holdfast.core.messages import Ask, Origin, Refusal, Request, RequestDone, RequestPending
+from holdfast.core.states import Rebalance
+from holdfast.core.transition import Ended, Transition
+from holdfast.core.versioning import LEVEL_PROMOTION
+from holdfast.core.views import Drain, Kind, Member, View
+from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
+from holdfast.ids import Address, MemberId
+
+
+class Service:
+    """The master's side of requests."""
+
+    def __init__(self, context: Context, mastership: Mastership, transition: Transition) -> None:
+        self.context = context
+        self.mastership = mastership
+        self.transition = transition
+        self._waiting: dict[str, Address] = {}
+        """Whom to tell, by request, when the newest view is committed."""
+        self._askers: dict[str, Address] = {}
+        """Whom to tell, by request, when the change under way has ended."""
+
+    def begin(self) -> None:
+        """A mastership begins, or ends."""
+        self._waiting = {}
+        self._askers = {}
+        self.transition.drop()
+
+    def on_request(self, origin: Origin, request: Request) -> None:
+        """Decide what can be decided at once; the rest is looked at again when it is repeated."""
+        try:
+            done = self._serve(origin, request)
+        except RefusedError as error:
+            refusal = Refusal(request.id, type(error).__name__, error.message)
+            self.context.send(origin.address, refusal)
+        else:
+            if done:
+                self._waiting[request.id] = origin.address
+
+    def _serve(self, origin: Origin, request: Request) -> bool:
+        view = self.context.view
+        if view is None or not self.mastership.leading:
+            if request.ask in (Ask.PROMOTE, Ask.DEMOTE):
+                raise IllegalState("this member is not the master, or not yet")
+            return False
+        if request.ask is Ask.LEAVE:
+            return self._leave(view, origin)
+        if request.ask is Ask.PROMOTE:
+            return self._promote(view, self._lister(view, origin))
+        if request.ask is Ask.DEMOTE:
+            return self._demote(view, self._lister(view, origin))
+        return self._change(view, origin, request)
+
+    def _lister(self, view: View, origin: Origin) -> Member:
+        member = view.find(origin.id)
+        if member is None or member.incarnation != origin.incarnation:
+            raise IllegalArgument(f"{origin.id} is not a member of this cluster")
+        if view.level < LEVEL_PROMOTION:
+            raise UnsupportedOperation(f"level {view.level} has no promotion of lite members")
+        if view.attributes.rebalance is Rebalance.NO:
+            raise IllegalState("the cluster's state moves no data; change it first")
+        return member
+
+    def _free(self) -> bool:
+        """Whether a change of the view may be made now."""
+        return self.mastership.committed() and not self.transition.under_way
+
+    # Promotion, demotion, departure ---------------------------------------------------------------
+
+    def _promote(self, view: View, member: Member) -> bool:
+        if member.kind is Kind.DATA:
+            return True
+        if self._free():
+            promoted = replace(member, kind=Kind.DATA, drain=Drain.NONE)
+            self.mastership.change(view.with_changed(promoted))
+            return True
+        return False
+
+    def _demote(self, view: View, member: Member) -> bool:
+        if member.kind is Kind.LITE:
+            return True
+        if not any(other.id != member.id for other in view.candidates):
+            raise IllegalState("the last data member can't be demoted")
+        if member.drain is Drain.NONE and self._free():
+            self.mastership.change(view.with_changed(replace(member, drain=Drain.DEMOTING)))
+        elif member.drain is Drain.DEMOTING and self._is_empty(member.id) and self._free():
+            lite = replace(member, kind=Kind.LITE, drain=Drain.NONE)
+            self.mastership.change(view.with_changed(lite))
+            return True
+        return False
+
+    def _leave(self, view: View, origin: Origin) -> bool:
+        member = view.find(origin.id)
+        if member is None or member.incarnation != origin.incarnation:
+            return True
+        if not self._free():
+            return False
+        if self._drains(view, member):
+            if member.drain is not Drain.LEAVING:
+                leaving = replace(member, drain=Drain.LEAVING)
+                self.mastership.change(view.with_changed(leaving))
+                return False
+            if not self._is_empty(member.id):
+                return False
+        if member.id == self.context.me.id:
+            return True
+        self.mastership.change(view.without_member(member.id))
+        return True
+
+    @staticmethod
+    def _drains(view: View, member: Member) -> bool:
+        """Whether its copies can go elsewhere before it does."""
+        others = any(other.id != member.id for other in view.candidates)
+        moves = view.attributes.rebalance is Rebalance.YES
+        return member.kind is Kind.DATA and moves and others
+
+    def _is_empty(self, member: MemberId) -> bool:
+        return all(member not in row.replicas for row in self.context.table.rows)
+
+    # State and level ------------------------------------------------------------------------------
+
+    def _change(self, view: View, origin: Origin, request: Request) -> bool:
+        if self._holds(view, request):
+            return True
+        self._check_level(view, request)
+        transition = self.transition
+        if transition.request is None:
+            transition.begin(request)
+        elif transition.request.id != request.id:
+            raise IllegalState("another change of the state is under way")
+        elif transition.reason:
+            self.context.send(origin.address, RequestPending(request.id, transition.reason))
+        self._askers[request.id] = origin.address
+        return False
+
+    @staticmethod
+    def _holds(view: View, request: Request) -> bool:
+        """Whether it was done already, or is so anyway."""
+        if view.change == request.id:
+            return True
+        if request.ask is Ask.STATE:
+            return view.state is request.state and not view.recovering
+        return view.level == request.level
+
+    @staticmethod
+    def _check_level(view: View, request: Request) -> None:
+        if request.ask is not Ask.LEVEL:
+            return
+        if request.level < view.level:
+            raise UnsupportedOperation(f"the level {view.level} can't be lowered")
+        unable = [member.name for member in view.members if member.level_max < request.level]
+        if unable:
+            names = ", ".join(unable)
+            raise UnsupportedOperation(f"level {request.level} is not spoken by {names}")
+
+    def _tell(self, ended: Ended) -> None:
+        address = self._askers.pop(ended.request.id, None)
+        if address is None:
+            return
+        if ended.error:
+            self.context.send(address, Refusal(ended.request.id, ended.error, ended.message))
+        else:
+            self._waiting[ended.request.id] = address
+
+    # Time -----------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Tell who waits for a committed view, or for the end of a change."""
+        ended = self.transition.take_ended()
+        if ended is not None:
+            self._tell(ended)
+        view = self.context.view
+        if not self._waiting or view is None or not self.mastership.committed():
+            return
+        waiting, self._waiting = self._waiting, {}
+        for request_id, address in waiting.items():
+            self.context.send(address, RequestDone(request_id, view))

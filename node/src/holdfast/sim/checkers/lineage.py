@@ -1,0 +1,86 @@
+"""Data: who serves a partition holds it, and no partition begins anew unless it was lost.
+
+The data of a partition is one *lineage*, told by its epoch, from its first assignment on. A new
+epoch is a partition that begins empty: right at first, and after a *partition lost*, and never
+else. Lineages that were lost may still be held by members that come back; they serve nothing.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.effects import Notice, NoticeKind
+from holdfast.core.views import View
+from holdfast.ids import PartitionId
+from holdfast.sim.checkers.ownership import Ownership
+from holdfast.sim.checkers.watch import Change, partition_of, running
+from holdfast.sim.process import Process
+from holdfast.sim.world import World
+
+Place = tuple[str, PartitionId]
+
+
+class Lineage:
+    """The epoch that is right for each partition."""
+
+    def __init__(self, world: World, ownership: Ownership) -> None:
+        self.world = world
+        self._ownership = ownership
+        self._right: dict[Place, int] = {}
+        self._past: dict[Place, set[int]] = {}
+
+    def stepped(self, change: Change) -> None:
+        """First what was lost, then what is held, then what is served."""
+        view = change.view
+        if view is None:
+            return
+        for effect in change.effects:
+            if isinstance(effect, Notice) and effect.kind is NoticeKind.PARTITION_LOST:
+                self._lost(change, view, partition_of(effect.about))
+        if change.fragments_before is not None:
+            self._held(change, view)
+        self._served(change.process)
+
+    def _lost(self, change: Change, view: View, partition: PartitionId) -> None:
+        before = next((old for old, _ in change.rows if old.partition == partition), None)
+        here = running(self.world)
+        for member in () if before is None else before.holders:
+            process = here.get(member)
+            if process is None or not view.has(member, process.node.me.incarnation):
+                continue
+            if partition in process.node.fragments:
+                raise self.world.violation(
+                    "lost only when nobody holds it",
+                    f"{change.process.name} says that partition {partition} is lost, but"
+                    f" {process.name} holds it",
+                )
+        place = (view.cluster, partition)
+        if place in self._right:
+            self._past.setdefault(place, set()).add(self._right.pop(place))
+
+    def _held(self, change: Change, view: View) -> None:
+        held = change.fragments_before or {}
+        for partition, fragment in change.process.node.fragments.items():
+            if held.get(partition) == fragment:
+                continue
+            place = (view.cluster, partition)
+            right = self._right.setdefault(place, fragment.epoch)
+            if fragment.epoch != right and fragment.epoch not in self._past.get(place, ()):
+                raise self.world.violation(
+                    "no partition begins anew",
+                    f"{change.process.name} begins partition {partition} anew with epoch"
+                    f" {fragment.epoch}; it lives with epoch {right}",
+                )
+
+    def _served(self, process: Process) -> None:
+        fragments = process.node.fragments
+        for place in self._ownership.claims(process):
+            fragment = fragments.get(place[1])
+            right = self._right.get(place)
+            if fragment is None or fragment.epoch != right:
+                raise self.world.violation(
+                    "who serves holds the data",
+                    f"{process.name} serves partition {place[1]} with {fragment}; it lives with"
+                    f" epoch {right}",
+                )
+
+    def ended(self, process: Process) -> None:
+        """Its data may be gone; what is right stays right."""

@@ -1,0 +1,89 @@
+"""Migrations: copies never dip, bounds are kept, nothing begins that the state forbids."""
+
+from __future__ import annotations
+
+from holdfast.core.effects import Notice, NoticeKind, Send
+from holdfast.core.messages import MigrationId, MigrationRequest
+from holdfast.core.states import Rebalance
+from holdfast.core.table import Row
+from holdfast.core.views import View
+from holdfast.ids import MemberId, PartitionId
+from holdfast.sim.checkers.watch import Change, running
+from holdfast.sim.process import Process
+from holdfast.sim.world import World
+
+
+class Moves:
+    """What masters decide about data."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._begun: dict[tuple[str, MigrationId], None] = {}
+
+    def stepped(self, change: Change) -> None:
+        """Only masters begin migrations and change rows."""
+        view = change.view
+        if not change.process.node.is_master or view is None:
+            return
+        self._check_begun(change, view)
+        self._check_load(change.process)
+        for before, after in change.rows:
+            if not change.view_changed and before.replicas != after.replicas:
+                self._check_copies(change.process, view, before, after)
+
+    def _check_begun(self, change: Change, view: View) -> None:
+        """What begins now was allowed before the step, or is after it."""
+        allowed = view.attributes.rebalance is not Rebalance.NO
+        for effect in change.effects:
+            if isinstance(effect, Notice):
+                begins = effect.kind is NoticeKind.MIGRATIONS_PLANNED
+            elif isinstance(effect, Send) and isinstance(effect.message, MigrationRequest):
+                place = (view.cluster, effect.message.migration.id)
+                begins = place not in self._begun
+                self._begun[place] = None
+            else:
+                continue
+            if begins and not allowed:
+                raise self.world.violation(
+                    "nothing moves unasked",
+                    f"{change.process.name} begins migrations in {view.state}: {effect}",
+                )
+
+    def _check_load(self, process: Process) -> None:
+        limit = self.world.config.migrations_parallel_max
+        for member, load in process.node.running_load().items():
+            if load > limit:
+                raise self.world.violation(
+                    "bounded migrations", f"{member} takes part in {load}, the limit is {limit}"
+                )
+
+    def _check_copies(self, process: Process, view: View, before: Row, after: Row) -> None:
+        """A change that is no loss: live copies stay at least min(now, target)."""
+        here = running(self.world)
+        live = [m for m in before.holders if _holds(here, view, m, before.partition)]
+        # A holder that is gone, or not the stay that the view lists, is lost and not moved away.
+        kept = [
+            m
+            for m in after.holders
+            if m not in here
+            or not view.has(m, here[m].node.me.incarnation)
+            or before.partition in here[m].node.fragments
+        ]
+        target = min(len(after.replicas), len(view.candidates))
+        if len(kept) < min(len(live), target):
+            raise self.world.violation(
+                "copies never dip",
+                f"{process.name} changes {before} to {after}: {live} hold it before, {kept} after",
+            )
+
+    def ended(self, process: Process) -> None:
+        """What it began, it began."""
+
+
+def _holds(
+    here: dict[MemberId, Process], view: View, member: MemberId, partition: PartitionId
+) -> bool:
+    process = here.get(member)
+    if process is None or not view.has(member, process.node.me.incarnation):
+        return False
+    return partition in process.node.fragments

@@ -1,0 +1,145 @@
+"""What a step changed, worked out once for all checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.core.effects import Effect
+from holdfast.core.events import Event
+from holdfast.core.messages import Fragment
+from holdfast.core.table import Row
+from holdfast.core.views import View
+from holdfast.ids import MemberId, PartitionId, Version
+from holdfast.sim.process import Process
+from holdfast.sim.world import World
+
+
+@dataclass(slots=True)
+class Change:
+    """One step of one process: what came, what went, what is different."""
+
+    process: Process
+    event: Event
+    effects: Sequence[Effect]
+    view_before: View | None
+    rows: Sequence[tuple[Row, Row]]
+    """Rows that changed: before, after."""
+    fragments_before: Mapping[PartitionId, Fragment] | None
+    """None when the data is what it was."""
+    entered: bool
+    """A stay begins: what was held before counts no more."""
+
+    @property
+    def view(self) -> View | None:
+        """The view after the step."""
+        return self.process.node.view
+
+    @property
+    def view_changed(self) -> bool:
+        """Whether the view is another one."""
+        return self.process.node.view is not self.view_before
+
+    @property
+    def cluster(self) -> str:
+        """The cluster after the step; empty outside of any."""
+        view = self.process.node.view
+        return "" if view is None else view.cluster
+
+
+class Checker(Protocol):
+    """One invariant, or a few about one subject."""
+
+    def stepped(self, change: Change) -> None:
+        """A process made a step."""
+
+    def ended(self, process: Process) -> None:
+        """A process is gone."""
+
+
+class Watch:
+    """Works out what changed and shows it to each checker."""
+
+    def __init__(self, checkers: Sequence[Checker]) -> None:
+        self.checkers = checkers
+
+    def stepped(self, process: Process, event: Event, effects: Sequence[Effect]) -> None:
+        """A step was made: compare with the last one."""
+        change = changed(process, event, effects)
+        for checker in self.checkers:
+            checker.stepped(change)
+        seen = process.seen
+        seen.view = process.node.view
+        seen.incarnation = process.node.me.incarnation
+        seen.is_master = process.node.is_master
+        if change.rows:
+            seen.rows = process.node.table.rows
+        if change.fragments_before is not None:
+            seen.fragments = dict(process.node.fragments)
+
+    def ended(self, process: Process) -> None:
+        """A process is gone."""
+        for checker in self.checkers:
+            checker.ended(process)
+
+
+def changed(process: Process, event: Event, effects: Sequence[Effect]) -> Change:
+    """Compare a process with what it was at the end of its last step."""
+    node, seen = process.node, process.seen
+    rows = node.table.rows
+    if not seen.rows:
+        seen.rows = tuple(Row(row.partition, Version(-1), row.replicas) for row in rows)
+    pairs: Sequence[tuple[Row, Row]] = ()
+    if rows != seen.rows:
+        pairs = [(old, new) for old, new in zip(seen.rows, rows, strict=True) if old != new]
+    return Change(
+        process=process,
+        event=event,
+        effects=effects,
+        view_before=seen.view,
+        rows=pairs,
+        fragments_before=seen.fragments if node.fragments != seen.fragments else None,
+        entered=_entered(process),
+    )
+
+
+def _entered(process: Process) -> bool:
+    """Whether the process is listed with a stay with which it was not listed before."""
+    seen, me = process.seen, process.node.me
+    if me.incarnation != seen.incarnation:
+        return True
+    if process.node.view is seen.view:
+        return False
+    return not (seen.view is not None and seen.view.has(me.id, me.incarnation))
+
+
+def listed(process: Process, view: View | None) -> bool:
+    """Whether a view lists the very stay of this process."""
+    me = process.node.me
+    return view is not None and view.has(me.id, me.incarnation)
+
+
+def newest_view(world: World, cluster: str) -> View | None:
+    """The newest view that any running process of a cluster holds."""
+    views = [
+        process.node.view
+        for process in world.processes
+        if process.node.view is not None and process.node.view.cluster == cluster
+    ]
+    return max(views, key=lambda view: view.key, default=None)
+
+
+def running(world: World) -> dict[MemberId, Process]:
+    """The processes by who they are."""
+    return {process.node.me.id: process for process in world.processes}
+
+
+def partition_of(about: str) -> PartitionId:
+    """The number in a notice about a partition."""
+    return PartitionId(int(about.rsplit(" ", 1)[-1]))
+
+
+def names(processes: Iterator[Process] | Sequence[Process]) -> str:
+    """For messages."""
+    return ", ".join(process.name for process in processes)

@@ -1,0 +1,188 @@
+"""One seed: from its options to a verdict.
+
+Two phases. *Safety*: anything may go wrong, and every invariant must hold after every step.
+*Liveness*: everything is healed, the state is asked back to ACTIVE, and the cluster must come to
+rest within a bound, and stay there. A seed fails with the first invariant that doesn't hold.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.core.messages import Ask
+from holdfast.core.node import Node
+from holdfast.core.states import ClusterState
+from holdfast.core.views import Kind
+from holdfast.errors import InvariantViolated
+from holdfast.ids import Millis
+from holdfast.sim import bugs
+from holdfast.sim.checkers.lineage import Lineage
+from holdfast.sim.checkers.masters import Masters
+from holdfast.sim.checkers.moves import Moves
+from holdfast.sim.checkers.ownership import Ownership
+from holdfast.sim.checkers.quiet import unsettled
+from holdfast.sim.checkers.requests import Requests
+from holdfast.sim.checkers.rows import Rows
+from holdfast.sim.checkers.views import Views
+from holdfast.sim.checkers.watch import Watch
+from holdfast.sim.faults import Faults
+from holdfast.sim.machine import MachineFactory
+from holdfast.sim.network import Network
+from holdfast.sim.options import Options, draw_options
+from holdfast.sim.story import Story
+from holdfast.sim.timeline import MILLISECOND, SECOND
+from holdfast.sim.workload import Workload, kind_of
+from holdfast.sim.world import World
+
+SETTLE_MS: Final = 60_000
+"""How long a healed cluster may take to come to rest, besides the waits that its settings ask."""
+POLL_MS: Final = 500
+CALM_POLLS: Final = 4
+"""At so many polls in a row it must be at rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that did not hold."""
+
+    invariant: str
+    message: str
+    story: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one seed."""
+
+    seed: int
+    options: tuple[tuple[str, str], ...]
+    digest: str
+    steps: int
+    virtual_ms: int
+    marks: dict[str, int]
+    violation: Violation | None
+
+
+class Run:
+    """Everything that belongs to one seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        make_machine: MachineFactory = Node,
+        listener: Callable[[str], None] | None = None,
+        tune: Callable[[Options], Options] | None = None,
+    ) -> None:
+        rng = random.Random(seed)
+        options = draw_options(seed, rng)
+        self.options = options if tune is None else tune(options)
+        self.world = World(
+            rng=rng,
+            config=self.options.config,
+            network=Network(rng, self.options.network),
+            shell=self.options.shell,
+            make_machine=make_machine,
+            story=Story(listener),
+        )
+        self.requests = Requests(self.world)
+        self.faults = Faults(self.world, self.options)
+        self.workload = Workload(self.world, self.options, self.requests.asked)
+        ownership = Ownership(self.world)
+        checkers = (
+            Rows(self.world),
+            Views(self.world),
+            Masters(self.world),
+            ownership,
+            Lineage(self.world, ownership),
+            Moves(self.world),
+            self.requests,
+        )
+        self.world.observers = [Watch(checkers), self.faults]
+        self._activation = ""
+
+    def verdict(self) -> Verdict:
+        """Live through both phases."""
+        violation = None
+        try:
+            self._safety()
+            self._liveness()
+        except InvariantViolated as error:
+            violation = Violation(error.invariant, error.message, error.story)
+        return Verdict(
+            seed=self.options.seed,
+            options=self.options.table(),
+            digest=self.world.digest,
+            steps=self.world.steps,
+            virtual_ms=self.world.now // MILLISECOND,
+            marks=dict(self.world.marks),
+            violation=violation,
+        )
+
+    def _safety(self) -> None:
+        world, spread = self.world, self.options.start_spread_ms
+        for site in self.options.sites:
+            world.add_site(site)
+        for site in self.options.sites:
+            world.plan(int(world.rng.random() * spread) * MILLISECOND, world.launch, site)
+        world.run_until(spread * MILLISECOND)
+        self.faults.start()
+        self.workload.start()
+        world.run_until(world.now + self.options.safety_ms * MILLISECOND)
+
+    # Liveness ------------------------------------------------------------------------------------
+
+    def _liveness(self) -> None:
+        """Heal, then wait for rest."""
+        self.workload.stopped = True
+        self.faults.heal()
+        self._keep_data()
+        healed = self.world.now
+        bound = healed + self._bound_ms() * MILLISECOND
+        calm, reasons = 0, ["nothing was looked at"]
+        while calm < CALM_POLLS and self.world.now < bound:
+            self.world.run_until(self.world.now + POLL_MS * MILLISECOND)
+            self._activate()
+            reasons = list(unsettled(self.world, self.requests))
+            calm = 0 if reasons else calm + 1
+        if calm < CALM_POLLS:
+            waited = (self.world.now - healed) // SECOND
+            raise self.world.violation(
+                "a healed cluster comes to rest",
+                f"{waited} s after everything was healed: " + "; ".join(reasons),
+            )
+        self.world.marks["seconds to rest"] += (self.world.now - healed) // SECOND
+
+    def _bound_ms(self) -> int:
+        """The settings ask for some waits before anything may be done."""
+        config = self.options.config
+        waits = (config.rejoin_grace_ms, config.migration_timeout_ms, config.change_lock_ms)
+        recovery = config.validation_timeout_ms if self.world.marks["blackouts"] else Millis(0)
+        return SETTLE_MS + sum(waits) + 2 * recovery
+
+    def _keep_data(self) -> None:
+        """A cluster needs a data member; if all were lost, a new one comes."""
+        if not any(kind_of(process) is Kind.DATA for process in self.world.processes):
+            self.world.launch(self.workload.add_site(Kind.DATA))
+
+    def _activate(self) -> None:
+        """Ask the state back to ACTIVE until it is."""
+        if self.requests.is_open(self._activation):
+            return
+        for process in self.world.processes:
+            view = process.node.view
+            if process.node.is_master and view is not None:
+                if view.state is not ClusterState.ACTIVE and not view.recovering:
+                    self._activation = self.workload.ask(process, Ask.STATE, wait_ms=10_000)
+                return
+
+
+def run_seed(
+    seed: int, bug: str | None = None, *, listener: Callable[[str], None] | None = None
+) -> Verdict:
+    """Run one seed, with a deliberate fault of the core if one is named."""
+    with bugs.active(bug):
+        return Run(seed, listener=listener).verdict()

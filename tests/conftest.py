@@ -1,0 +1,29 @@
+"""What every ring of tests shares: how hard Hypothesis tries.
+
+`HYPOTHESIS_PROFILE` chooses. `dev` draws new examples at each run, so that a day of work is also a
+day of search; `ci` draws the same ones each time, so that a red build means the change; `nightly`
+draws many. No profile has a deadline: a slow machine is not a bug.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("dev", deadline=None)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "nightly",
+    deadline=None,
+    max_examples=5_000,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
