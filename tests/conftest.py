@@ -1,4 +1,4 @@
-"""What every ring of tests shares: how hard Hypothesis tries.
+"""What every ring of tests shares: how hard Hypothesis tries, and an option of the scenarios.
 
 `HYPOTHESIS_PROFILE` chooses. `dev` draws new examples at each run, so that a day of work is also a
 day of search; `ci` draws the same ones each time, so that a red build means the change; `nightly`
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("dev", deadline=None)
@@ -27,3 +28,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite`: write the traces of the text scenarios anew instead of comparing them."""
+    parser.addoption("--rewrite", action="store_true", help="rewrite the scenarios' traces")

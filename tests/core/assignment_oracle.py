@@ -111,10 +111,10 @@ def made(current: Table, target: Table) -> int:
     )
 
 
-def check_owners(candidates: Sequence[Candidate], table: Table) -> None:
-    """Owners differ by at most 1 or 10 % of the mean."""
+def check_owners(candidates: Sequence[Candidate], table: Table, at_least: int = 1) -> None:
+    """Owners differ by at most 1 (or as given), or 10 % of the mean."""
     owners = at_index(candidates, table, 0)
-    assert spread(owners) <= max(1, len(table) / len(candidates) / 10), owners
+    assert spread(owners) <= max(at_least, len(table) / len(candidates) / 10), owners
 
 
 def check_fresh(candidates: Sequence[Candidate], table: Table, replicas: int) -> None:

@@ -31,7 +31,7 @@ from holdfast.wire.validation import check_of, validate
 
 A, B, C = MemberId("a"), MemberId("b"), MemberId("c")
 ORIGIN = Origin(A, 1, Address("a:1"))
-MEMBER = Member(A, 1, "a", Address("a:1"), "zone", Kind.DATA, persistent=False)
+MEMBER = Member(A, 1, "a", Address("a:1"), "zone", Kind.DATA, persistent=False, level_max=3)
 VIEW = View(Term(1), Version(1), A, "cluster", 3, ClusterState.ACTIVE, (MEMBER,))
 MOVE = Move(MigrationType.MOVE, A, 0, -1, B, -1, 0)
 MIGRATION = Migration(
@@ -68,8 +68,8 @@ BAD: list[tuple[Message, str]] = [
     (NewView(replace(VIEW, term=Term(-1))), "View.term"),
     (NewView(replace(VIEW, stable=(0, -1))), "-1 is not in"),
     (NewView(VIEW.with_changed(replace(MEMBER, incarnation=-1))), "Member.incarnation"),
-    (JoinRequest(MEMBER, "x", "", 1, 3, 0, 1), "partition_count"),
-    (JoinRequest(MEMBER, "x", "", 1, 3, 1, 8), "replica_count"),
+    (JoinRequest(MEMBER, "x", "", 1, 0, 1), "partition_count"),
+    (JoinRequest(MEMBER, "x", "", 1, 1, 8), "replica_count"),
     (FragmentPush(MIGRATION, (), Fragment(-1, 0)), "Fragment.epoch"),
     (MigrationRequest(replace(MIGRATION, after=(A, B)), ()), "leads to"),
     (MigrationRequest(replace(MIGRATION, after=(B,)), ()), "leads to"),

@@ -13,6 +13,7 @@ import typer
 
 from holdfast.cli.assign import InOrder, assign_command
 from holdfast.cli.plan import plan_command
+from holdfast.cli.sim import sim_command
 from holdfast.errors import HoldfastError
 
 EXIT_BAD_INPUT: Final = 2
@@ -21,6 +22,7 @@ app = typer.Typer(add_completion=False)
 
 # A row may begin with a vacant index, as in '-,B', which must not be taken for an option.
 app.command("plan", context_settings={"ignore_unknown_options": True})(plan_command)
+app.command("sim")(sim_command)
 app.command("assign", cls=InOrder)(assign_command)
 
 

@@ -77,7 +77,7 @@ class Config:
     migration_timeout_ms: Millis = Millis(30_000)
     """When a master gives up a migration whose owner says nothing, although it lives."""
     rejoin_grace_ms: Millis = Millis(30_000)
-    """How long a member that went without leave is expected back before its copies are made anew."""
+    """How long a member that went without leave is expected before its copies are made anew."""
     stable_repair_after_ms: Millis | None = None
     """The same in a state with a stable table; None means it is expected for ever."""
     request_timeout_ms: Millis = Millis(600_000)

@@ -8,6 +8,7 @@ Each machine owns its own state; here is only what several of them read. Who may
     view         membership
     promised     election, membership
     table        publication (master), application (member), participation (commit)
+    leaving      requests
     fragments    participation, application
     confirmed    membership (what an arbiter or the member itself said)
 """
@@ -82,6 +83,8 @@ class Context:
         self.confirmed: dict[MemberId, int] = {}
         self.timers = Timers()
         self.outbox = Outbox(persistent=me.persistent)
+        self.leaving = False
+        """Whether this member was asked to leave: it looks for no cluster any more."""
         self.loopback: deque[Message] = deque()
         self._story: deque[tuple[Millis, str, str]] = deque(maxlen=STORY_MAX)
 

@@ -10,7 +10,7 @@ Rules (`design/3` §1)
   majorities that ever decide anything have a voter in common. These are the rules of MongoDB's
   logless reconfiguration (`docs/adr/0002`).
 * A voter refuses while its vow binds it (`membership`): as long as a master may still grant leases
-  on the strength of that voter, nobody replaces it. A vow to a master whose death is a fact is void.
+  on the strength of that voter, nobody replaces it. A vow to a master that is surely dead is void.
 * Before it claims, a candidate *probes*: would you promise? A probe changes nothing, so a member
   that merely hears nothing can't end a mastership that works.
 * The oldest member claims first; each next one waits a step longer.
@@ -36,14 +36,16 @@ What can go wrong
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from holdfast.core.config import Quorum
 from holdfast.core.context import Context
 from holdfast.core.effects import NoticeKind
 from holdfast.core.membership import Membership, Phase
-from holdfast.core.messages import Claim, NewerTerm, Origin, Promise
+from holdfast.core.messages import Claim, NewerTerm, NewView, Origin, Promise
+from holdfast.core.quorums import Electorate
 from holdfast.core.transitions import TransitionTable
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, Millis, Term
@@ -87,20 +89,24 @@ ROLES = TransitionTable(
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """A candidacy: the view it is for, who may vote, and how many must."""
+    """A candidacy: the view it is for, and who must agree."""
 
     view: View
-    voters: tuple[Member, ...]
-    needed: int
+    electorates: tuple[Electorate, ...]
     founding: bool
     patient: bool
     """Whether to hear everyone who answers in time before counting (`design/3` §1: founding, and
     `quorum=any`)."""
 
+    @property
+    def voters(self) -> tuple[Member, ...]:
+        """Everyone whose promise counts, each once."""
+        found = {voter.id: voter for each in self.electorates for voter in each.living}
+        return tuple(found.values())
 
-def majority(count: int) -> int:
-    """More than half."""
-    return count // 2 + 1
+    def won_by(self, agrees: Callable[[Member], bool]) -> bool:
+        """Whether every electorate agrees."""
+        return all(each.agree(agrees) for each in self.electorates)
 
 
 class Election:
@@ -163,7 +169,7 @@ class Election:
         return self.is_voter(view)
 
     def is_voter(self, view: View) -> bool:
-        """Whether my promise counts for this view: listed, or listed before a restart with files."""
+        """Whether my promise counts for this view: listed, or so before a restart with files."""
         listed = view.find(self.context.me.id)
         if listed is None or not listed.votes:
             return False
@@ -229,6 +235,8 @@ class Election:
             self._count()
         elif message.view is not None and self.membership.install(message.view):
             self._give_up("a voter knows a newer view")
+        elif message.term < self._term and self._ballot is not None:
+            self.context.send(message.voter.address, NewView(self._ballot.view))
         elif message.term >= self._term:
             self._seen = max(self._seen, message.term)
             self._give_up(f"a voter knows term {message.term}")
@@ -237,12 +245,12 @@ class Election:
         """Go on when enough have promised. A founder waits for everyone it met, for a while."""
         ballot = self._ballot
         assert ballot is not None
-        mine = any(voter.id == self.context.me.id for voter in ballot.voters)
-        counted = [voter for voter in ballot.voters if voter.id in self.promises]
-        promised = len(counted) + mine
-        waits = ballot.patient and promised < len(ballot.voters)
-        if promised >= ballot.needed and not waits:
+        everyone = all(self._has_promised(voter) for voter in ballot.voters)
+        if (everyone or not ballot.patient) and ballot.won_by(self._has_promised):
             self._reach()
+
+    def _has_promised(self, voter: Member) -> bool:
+        return voter.id == self.context.me.id or voter.id in self.promises
 
     def _reach(self) -> None:
         if self.role is Role.PROBING:
@@ -270,8 +278,7 @@ class Election:
     def _time_is_up(self) -> None:
         ballot = self._ballot
         assert ballot is not None
-        enough = len(self.promises) + 1 >= ballot.needed
-        if ballot.patient and enough:
+        if ballot.patient and ballot.won_by(self._has_promised):
             self._reach()
         else:
             self._give_up("not enough promises in time")
@@ -303,10 +310,11 @@ class Election:
         return (rank + self._failures * (rank + 1)) * self.context.config.claim_step_ms
 
     def _ballot_for(self, view: View) -> Ballot:
-        electorate = self.membership.electorate(view)
+        electorates = self.membership.electorates(view)
         any_will_do = self.context.config.quorum is Quorum.ANY
-        needed = 1 if any_will_do else majority(len(electorate))
-        return Ballot(view, electorate, needed, founding=False, patient=any_will_do)
+        if any_will_do:
+            electorates = tuple(replace(each, needed=1) for each in electorates)
+        return Ballot(view, electorates, founding=False, patient=any_will_do)
 
     # Stepping down --------------------------------------------------------------------------------
 

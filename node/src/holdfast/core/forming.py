@@ -28,9 +28,10 @@ from __future__ import annotations
 from holdfast.core.config import PROTOCOL
 from holdfast.core.context import Context
 from holdfast.core.effects import NoticeKind
-from holdfast.core.election import Ballot, Election, Role, majority
+from holdfast.core.election import Ballot, Election, Role
 from holdfast.core.membership import Membership, Phase
 from holdfast.core.messages import Hello, JoinRequest, Origin, Redirect, Refusal
+from holdfast.core.quorums import Electorate, majority
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Member, View
 from holdfast.ids import Address, MemberId, Millis, Term, Version
@@ -58,7 +59,7 @@ class Forming:
     def advance(self) -> None:
         """Ask to be let in, greet, found."""
         context = self.context
-        if self.membership.phase is not Phase.LOOKING:
+        if self.membership.phase is not Phase.LOOKING or context.leaving:
             context.timers.clear(LOOK)
             context.timers.clear(FOUND_AT)
             return
@@ -157,4 +158,5 @@ class Forming:
             state=ClusterState.ACTIVE,
             members=(),
         )
-        return Ballot(nothing, met, majority(len(self.initial)), founding=True, patient=True)
+        everyone = Electorate(met, majority(len(self.initial)))
+        return Ballot(nothing, (everyone,), founding=True, patient=True)

@@ -84,10 +84,12 @@ class Leadership:
             self.election.abdicate("my mandate is over")
             mastership.advance()
             self._note_stage()
-        elif mastership.stage is Stage.SETTLING:
-            self._settle()
         else:
-            self._lead()
+            mastership.seal()
+            if mastership.stage is Stage.SETTLING:
+                self._settle()
+            else:
+                self._lead()
 
     def _note_stage(self) -> None:
         """A mastership began or ended: every machine of it starts afresh."""

@@ -8,8 +8,9 @@ Rules (`design/3` §1; `docs/adr/0002` and `0003`)
 * **Lease.** A grant is given only with a mandate, to a member that confirmed the newest view. The
   master remembers until when, on its own clock, the member may serve.
 * **Change.** A new version of the view may be made when the one before is *committed*: confirmed by
-  a majority of its own voters, and by everyone who may still hold a lease. So whoever serves knows
-  the newest committed view. One voter more or less at a time.
+  a quorum of its voters and of those of the view before it (`quorums`), and by everyone who may
+  still hold a lease. So whoever serves knows the newest committed view. One voter more or less at
+  a time.
 * **Silence.** A member is taken out when it echoed nothing for a lease, its margin and a heartbeat,
   and the lease that it was granted is over; or when its death is a fact; or when it comes back as
   a new stay. A new master gives everyone this time from its election: the old master may have
@@ -42,10 +43,11 @@ from enum import Enum, auto
 from holdfast.core.config import Quorum, RecoveryPolicy
 from holdfast.core.context import MASTER, Context
 from holdfast.core.effects import NoticeKind
-from holdfast.core.election import Ballot, Election, Role, majority
+from holdfast.core.election import Ballot, Election, Role
 from holdfast.core.membership import Membership
 from holdfast.core.messages import Grant, Heartbeat, NewerTerm, NewView, NotListed, Origin
-from holdfast.core.views import Member, View
+from holdfast.core.quorums import Electorate
+from holdfast.core.views import Kind, Member, View
 from holdfast.ids import MemberId, Millis, Version
 
 REVIEW = MASTER + "review"
@@ -171,12 +173,15 @@ class Mastership:
         context = self.context
         if context.config.quorum is Quorum.ANY:
             return Millis(context.now + context.config.lease_ms)
-        electorate = self.membership.electorate(view)
-        echoes = sorted((self._echo(member) for member in electorate), reverse=True)
-        if not echoes:
-            return Millis(context.now + context.config.lease_ms)
-        echoed = echoes[majority(len(echoes)) - 1]
+        electorates = self.membership.electorates(view)
+        echoed = min(self._echoed_by_a_quorum(each) for each in electorates)
         return Millis(echoed + context.config.lease_ms - context.config.lease_margin_ms)
+
+    def _echoed_by_a_quorum(self, electorate: Electorate) -> Millis:
+        echoes = sorted((self._echo(member) for member in electorate.living), reverse=True)
+        if electorate.needed > len(echoes):
+            return Millis(self.context.now - self.context.config.lease_ms)
+        return echoes[electorate.needed - 1]
 
     def _echo(self, member: Member) -> Millis:
         if member.id == self.context.me.id:
@@ -206,9 +211,17 @@ class Mastership:
         if self.stage is Stage.NONE or message.term > view.term:
             return
         if not view.has(origin.id, origin.incarnation):
-            context.send(origin.address, NotListed(view))
+            self._hear_former(view, origin, message)
             return
         self._hear(view, origin, message)
+
+    def _hear_former(self, view: View, origin: Origin, message: Heartbeat) -> None:
+        """Whoever was taken out confirms that as a voter of the view before."""
+        former = next((voter for voter in view.base if voter.id == origin.id), None)
+        if message.version != view.version or former is None:
+            self.context.send(origin.address, NotListed(view))
+        elif former.incarnation <= origin.incarnation:
+            self.confirmed_by[former.id] = former.incarnation
 
     def _hear(self, view: View, origin: Origin, message: Heartbeat) -> None:
         context = self.context
@@ -242,12 +255,18 @@ class Mastership:
         view = self.context.view
         if view is None or not self.may_act():
             return False
-        electorate = self.membership.electorate(view)
-        agreeing = sum(self._agrees(member) for member in electorate)
-        needed = 1 if self.context.config.quorum is Quorum.ANY else majority(len(electorate))
-        if electorate and agreeing < needed:
-            return False
+        if self.context.config.quorum is not Quorum.ANY:
+            electorates = self.membership.electorates(view)
+            if not all(each.agree(self._agrees) for each in electorates):
+                return False
         return all(self._agrees(m) or self._lease_over(m) for m in (*view.members, *self.removed))
+
+    def seal(self) -> None:
+        """The newest view is committed: the voters before it have no say any more."""
+        view = self.context.view
+        assert view is not None
+        if view.base and self.committed():
+            self._install(replace(view, version=Version(view.version + 1), base=()))
 
     def _agrees(self, member: Member) -> bool:
         if member.id == self.context.me.id:
@@ -274,12 +293,13 @@ class Mastership:
         """Make the next version of the view. Only when `committed`."""
         old = self.context.view
         assert old is not None
+        base = () if ids_of(old.voters) == ids_of(view.voters) else old.voters
         gone = tuple(m for m in old.members if view.find(m.id) is None)
         self.removed = gone
         for member in gone:
             self.left_at[member.id] = self.context.now
             self.context.notice(NoticeKind.MEMBER_LEFT, member.id, member.name)
-        self._install(replace(view, version=Version(old.version + 1)))
+        self._install(replace(view, version=Version(old.version + 1), base=base))
 
     def welcome(self, member: Member) -> None:
         """A stay begins: it has a lease's time to be heard, and holds no lease yet."""
@@ -340,7 +360,8 @@ class Mastership:
     def discount_the_dead(self, view: View) -> None:
         """With a mandate, nobody can have gone on without me: the dead need not be counted."""
         if self.may_act():
-            dead = [member for member in view.members if self.context.is_dead(member)]
+            known = (*view.members, *view.base)
+            dead = [member for member in known if self.context.is_dead(member)]
             if dead:
                 self.membership.discount(dead)
 
@@ -355,8 +376,9 @@ class Mastership:
         return next((member for member in others if self._silent(view, member)), None)
 
     def awaited_from_files(self, view: View, member: Member) -> bool:
-        """A whole cluster comes back: its members may take long to start (`recovery`)."""
-        return self.stage is Stage.SETTLING and view.recovering and member.persistent
+        """A whole cluster comes back: whoever has data may take long to start (`recovery`)."""
+        has_data = member.persistent and member.kind is Kind.DATA
+        return self.stage is Stage.SETTLING and view.recovering and has_data
 
     def _silent(self, view: View, member: Member) -> bool:
         now = self.context.now
@@ -381,3 +403,8 @@ class Mastership:
         """A newer stay of a listed member asks to be let in: the listed one is over."""
         known = self.restarted.get(member.id, -1)
         self.restarted[member.id] = max(known, member.incarnation)
+
+
+def ids_of(members: tuple[Member, ...]) -> frozenset[MemberId]:
+    """Who they are, in whatever stay and order."""
+    return frozenset(member.id for member in members)

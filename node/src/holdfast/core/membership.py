@@ -53,6 +53,7 @@ from holdfast.core.messages import (
     Origin,
     StableTable,
 )
+from holdfast.core.quorums import Electorate, electorates
 from holdfast.core.transitions import TransitionTable
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, Millis, Term, Version
@@ -104,11 +105,9 @@ class Membership:
         lease of this view, promised away or not."""
         self.discounted: frozenset[tuple[MemberId, int]] = frozenset()
         """Dead members of the view that no majority needs to count."""
-        self.recovered = False
-        """Whether what I hold comes from files and no view has listed this stay yet."""
         self.loaded = False
         self.fresh = False
-        """Whether a stay has just begun with an unknown table; the node takes note and clears it."""
+        """Whether a stay has just begun with an unknown table; the node clears it."""
         self.active: tuple[MigrationId, ...] = ()
         self._granted_at = NEVER
 
@@ -126,7 +125,6 @@ class Membership:
         for partition, epoch, counter in image.fragments:
             context.fragments[partition] = Fragment(epoch, counter)
         if image.view is not None:
-            self.recovered = True
             self.vow_until = Millis(context.now + context.config.lease_ms)
             self.vowed_to = image.view.master
         context.persist_membership()
@@ -151,10 +149,23 @@ class Membership:
         self._forget_discounts(view)
         if context.listed:
             self._enter(fresh=not was_listed)
+        elif view.master == context.me.id and self.phase is Phase.MEMBER:
+            context.tell(context.me.id, "leads a view without itself, to leave")
         else:
             self._leave(was_member=was_listed)
         context.persist_membership()
         return True
+
+    @property
+    def recovered(self) -> bool:
+        """Whether I come from files and the newest view lists a former stay of mine.
+
+        Then I still count by my id: what that stay said, it had persisted first (`election`).
+        """
+        context = self.context
+        if self.phase is not Phase.LOOKING or context.view is None or context.listed:
+            return False
+        return context.me.persistent and context.view.find(context.me.id) is not None
 
     def _may_change_cluster(self) -> bool:
         """A process that looks for a cluster may find another; a member may not."""
@@ -163,21 +174,21 @@ class Membership:
     def _enter(self, *, fresh: bool) -> None:
         context = self.context
         self.phase = PHASES.next(self.phase, Turn.LISTED, context.story())
+        me = None if context.view is None else context.view.find(context.me.id)
+        assert me is not None
+        context.me = replace(context.me, kind=me.kind)
         if not fresh:
             return
-        me = context.view.find(context.me.id) if context.view is not None else None
-        if me is not None and not me.recovered:
+        if not me.recovered:
             self.fresh = True
             context.table.reset()
             context.persist_rows((), fresh=True)
-        self.recovered = False
         context.notice(NoticeKind.JOINED, context.me.id, f"incarnation {context.me.incarnation}")
 
     def _leave(self, *, was_member: bool) -> None:
         context = self.context
         self.phase = PHASES.next(self.phase, Turn.UNLISTED, context.story())
         self.lease_until = NEVER
-        self.recovered = False
         context.timers.clear(HEARTBEAT)
         if was_member:
             context.me = replace(context.me, incarnation=context.me.incarnation + 1)
@@ -191,8 +202,11 @@ class Membership:
             self.context.timers.set(HEARTBEAT, self.context.now)
 
     def on_not_listed(self, message: NotListed) -> None:
-        """Someone with this view does not list me."""
+        """Someone with this view does not list me. As a voter of the one before I confirm it."""
         self.install(message.view)
+        view = self.context.view
+        if view == message.view and view.base and not self.context.listed:
+            self.context.send_member(view.master, self._heartbeat(view))
 
     def on_newer_term(self, message: NewerTerm) -> None:
         """My term is over somewhere; its view, if known, is mine from now on."""
@@ -222,9 +236,7 @@ class Membership:
     def is_led(self) -> bool:
         """Whether a master that may live renews my lease."""
         view = self.context.view
-        master = None if view is None else view.find(view.master)
-        master_is_dead = master is not None and self.context.is_dead(master)
-        return self.has_lease() and not master_is_dead
+        return self.has_lease() and view is not None and not self._is_gone(view.master)
 
     def on_grant(self, origin: Origin, message: Grant) -> None:
         """The lease is renewed, counted from when I asked; the vow from now."""
@@ -266,11 +278,15 @@ class Membership:
 
     def vow_binds(self, candidate: MemberId) -> bool:
         """Whether I must not help this candidate now."""
-        view = self.context.view
-        if view is None or self.context.now >= self.vow_until or candidate == self.vowed_to:
+        if self.context.now >= self.vow_until or candidate == self.vowed_to:
             return False
-        master = view.find(self.vowed_to) if self.vowed_to is not None else None
-        return master is None or not self.context.is_dead(master)
+        return self.vowed_to is None or not self._is_gone(self.vowed_to)
+
+    def _is_gone(self, master: MemberId) -> bool:
+        """Whether it is a fact that this master acts no more."""
+        view = self.context.view
+        known = () if view is None else (*view.members, *view.departed)
+        return any(member.id == master and self.context.is_dead(member) for member in known)
 
     # Heartbeats -----------------------------------------------------------------------------------
 
@@ -310,7 +326,8 @@ class Membership:
 
         A majority needs not count it if it died while nobody can have removed *me*: up to then the
         view that I hold was the newest, and whoever is alive and counts stands in it. Of two
-        voters, neither can have gone on without the other (`docs/adr/0003`).
+        voters, neither can have gone on without the other, as long as it lives: this does not
+        hold for one that comes back from files (`quorums`, `docs/adr/0003`).
         """
         context = self.context
         known = context.confirmed.get(member_id, -1)
@@ -321,13 +338,15 @@ class Membership:
         view = context.view
         if view is None:
             return
-        one_of_two = len(view.voters) <= 2 and view.find(context.me.id) in view.voters
-        if died_at <= self.lease_horizon or one_of_two:
-            self.discount(
-                member
-                for member in view.members
-                if member.id == member_id and context.is_dead(member)
-            )
+        for voters in (view.voters, view.base):
+            if died_at <= self.lease_horizon or self._is_one_of_two(voters):
+                self.discount(m for m in voters if m.id == member_id and context.is_dead(m))
+
+    def _is_one_of_two(self, voters: tuple[Member, ...]) -> bool:
+        me = self.context.me
+        return len(voters) <= 2 and any(
+            voter.id == me.id and voter.incarnation == me.incarnation for voter in voters
+        )
 
     def discount(self, members: Iterable[Member]) -> None:
         """Majorities need not count these."""
@@ -335,17 +354,16 @@ class Membership:
         self.discounted = self.discounted | added
 
     def _forget_discounts(self, view: View) -> None:
-        listed = frozenset((member.id, member.incarnation) for member in view.members)
+        counted = (*view.members, *view.base)
+        listed = frozenset((member.id, member.incarnation) for member in counted)
         self.discounted = self.discounted & listed
 
-    def electorate(self, view: View) -> tuple[Member, ...]:
-        """The voters of whom a majority is needed; where none is left, everyone who is."""
-        living = tuple(
-            member
-            for member in view.members
-            if (member.id, member.incarnation) not in self.discounted
-        )
-        return tuple(member for member in living if member.votes) or living
+    def electorates(self, view: View) -> tuple[Electorate, ...]:
+        """Who decides in a view, as far as I know who is dead."""
+        return electorates(view, self._is_discounted)
+
+    def _is_discounted(self, member: Member) -> bool:
+        return (member.id, member.incarnation) in self.discounted
 
     # The stable table -----------------------------------------------------------------------------
 

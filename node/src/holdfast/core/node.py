@@ -105,7 +105,10 @@ class Node:
         self.started = False
         self._seen: View | None = None
         self._handlers = self._handler_table()
-        self._events: dict[type, Handler] = {
+        self._events = self._event_table()
+
+    def _event_table(self) -> dict[type, Callable[..., object]]:
+        return {
             events.Started: self._on_started,
             events.Received: self._on_received,
             events.Woke: lambda _: None,
@@ -164,6 +167,10 @@ class Node:
         """A settled master with a mandate, at the time of the last step."""
         return self.leadership.is_master()
 
+    def leads(self, now: Millis) -> bool:
+        """A settled master with a mandate, at this moment."""
+        return self.is_master and now < self.election.mandate_until
+
     @property
     def wake_at(self) -> Millis | None:
         """When to give `Woke`, if nothing else happens before."""
@@ -174,7 +181,7 @@ class Node:
         context, view = self.context, self.context.view
         if view is None or view.recovering or self.phase is not Phase.MEMBER:
             return Serving.NONE
-        if not self._may_serve_until() > now:
+        if now >= self._may_serve_until():
             return Serving.NONE
         if context.table.row(partition).owner != context.me.id:
             return Serving.NONE
@@ -207,11 +214,11 @@ class Node:
     def step(self, event: events.Event, now: Millis) -> list[Effect]:
         """Take one event; return what is to be done about it, in order."""
         self._check(event, now)
-        if self.stopped:
-            return []
         self.context.now = now
-        self._events[type(event)](event)
-        self._advance()
+        if not self.stopped or isinstance(event, events.Persisted):
+            self._events[type(event)](event)
+        if not self.stopped:
+            self._advance()
         return self.context.outbox.take()
 
     def _check(self, event: events.Event, now: Millis) -> None:

@@ -6,7 +6,8 @@ Rules (seed 002 §3.2; seed 003 "STABLE_CLUSTER"; `design/3` §2, §3, §7)
   failed migration cancels what has not begun and starts it again.
 * Nothing is assigned before **every** member has confirmed the newest view: all know who is data
   and who is lite (`design/3` §8).
-* *Repair* (`repair`) runs where the state promotes on loss.
+* *Repair* (`repair`) runs where the state promotes on loss. The row of a running migration is left
+  alone until that has ended: its destination may have committed the next version already.
 * *Target*. Where the state rebalances: the deterministic assignment, begun from the rows as they
   were before members left if all of these are back, so that a member that returns within
   `rejoin_grace` gets back what it had. While someone is awaited, missing copies are not made
@@ -49,7 +50,7 @@ from holdfast.core.publication import Publisher
 from holdfast.core.repair import give_away, repair_table, repaired
 from holdfast.core.states import Rebalance
 from holdfast.core.table import Row
-from holdfast.core.versioning import raised
+from holdfast.core.versioning import raised, versions_are_global
 from holdfast.core.views import Member, View, ViewKey
 from holdfast.ids import MemberId, PartitionId, Replicas
 
@@ -166,13 +167,16 @@ class Rebalancing:
         """Promote, and give away what is lost, for the members of the newest view."""
         context, view = self.context, self.context.view
         assert view is not None
-        self.repaired_key = view.key
+        running = self.execution.running
+        if versions_are_global(view.level) and running:
+            return
+        if not running:
+            self.repaired_key = view.key
         self._all_lost = {}
         if not view.attributes.promotes_on_loss:
             return
-        result = repair_table(
-            context.table.rows, lambda member: view.find(member) is not None, self.awaited
-        )
+        rows = [row for row in context.table.rows if row.partition not in running]
+        result = repair_table(rows, lambda member: view.find(member) is not None, self.awaited)
         for partition in result.changes:
             row = context.table.row(partition)
             self._before_loss.setdefault(partition, row.replicas)
@@ -223,8 +227,8 @@ class Rebalancing:
         if self.repaired_key != view.key:
             if not self.mastership.committed():
                 return
-            self.repair()
             self.again()
+            self.repair()
         if self.execution.failed:
             self.execution.failed = False
             self.again()

@@ -15,7 +15,7 @@ States
 
 What can go wrong
 -----------------
-*The answer is lost.* The request is repeated; the master finds its effect in the view and says done.
+*The answer is lost.* The request is repeated; the master finds its effect in the view: done.
 """
 
 from __future__ import annotations
@@ -51,11 +51,6 @@ class Requests:
         self.context = context
         self.membership = membership
         self.open: dict[str, Open] = {}
-
-    @property
-    def leaving(self) -> bool:
-        """Whether this member was asked to leave."""
-        return any(entry.request.ask is Ask.LEAVE for entry in self.open.values())
 
     def on_asked(self, request: Request) -> None:
         """Refuse at once what is wrong whoever is master; carry the rest there."""
@@ -115,7 +110,16 @@ class Requests:
         entry = self.open.pop(request_id)
         self.context.outbox.answer(request_id, error, message)
         if entry.request.ask is Ask.LEAVE and not error:
-            self.membership.stop()
+            self._stop()
+
+    def _stop(self) -> None:
+        """This member has left; whatever else was asked of it ends here."""
+        for entry in self.open.values():
+            error = "" if entry.request.ask is Ask.LEAVE else "IllegalState"
+            message = "" if not error else "this member has left the cluster"
+            self.context.outbox.answer(entry.request.id, error, message)
+        self.open = {}
+        self.membership.stop()
 
     # Time -----------------------------------------------------------------------------------------
 
@@ -123,7 +127,8 @@ class Requests:
         """Repeat; give up in time; a departure is done when no view lists me."""
         context = self.context
         for entry in tuple(self.open.values()):
-            self._look_at(entry)
+            if entry.request.id in self.open:
+                self._look_at(entry)
         if self.open and not context.timers.running(REPEAT):
             context.timers.set(REPEAT, context.now + context.config.retry_ms)
         if context.timers.due(REPEAT, context.now):
@@ -133,13 +138,12 @@ class Requests:
                     context.send_member(context.view.master, entry.request)
         if not self.open:
             context.timers.clear(REPEAT)
+        context.leaving = any(entry.request.ask is Ask.LEAVE for entry in self.open.values())
 
     def _look_at(self, entry: Open) -> None:
         context, request = self.context, entry.request
         view = context.view
-        if request.ask is Ask.LEAVE and self.membership.phase is Phase.LOOKING:
-            self._answer(request.id, "", "")
-        elif request.ask in ABOUT_MYSELF and view is not None and view.term != entry.term:
+        if request.ask in ABOUT_MYSELF and view is not None and view.term != entry.term:
             self._answer(request.id, "IllegalState", "the master has changed; ask again")
         elif context.now >= entry.deadline:
             self._answer(request.id, "IllegalState", "no answer from a master in time")

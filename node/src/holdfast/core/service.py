@@ -10,9 +10,10 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   a retry is safe.
 * A *demotion* and a *departure* drain first, where the state moves data: the member is marked in
   the view, gets no partition any more, and its own move away. When it holds no index it becomes
-  lite, or is taken out. Where the state moves nothing a departure is taken out at once; its copies
-  elsewhere are in sync. The master itself is not taken out: it says farewell, which is as good as
-  an arbiter's word, and the next master takes it out. The last data member can't be demoted; it may depart, with its files.
+  lite, or is taken out. The mark lasts as long as the request is repeated: when the asker gave up,
+  the member takes partitions again. Where the state moves nothing a departure is taken out at once;
+  its copies elsewhere are in sync. The master takes itself out last of all and leads that view until
+  it is committed. The last data member can't be demoted; it may depart, with its files.
 * A state or level change is led by `transition`. The state that holds already is a no-op.
 * A change of the view waits its turn: one at a time (`mastership`).
 
@@ -29,6 +30,7 @@ What can go wrong
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from holdfast.core.context import Context
 from holdfast.core.mastership import Mastership
@@ -38,7 +40,10 @@ from holdfast.core.transition import Ended, Transition
 from holdfast.core.versioning import LEVEL_PROMOTION
 from holdfast.core.views import Drain, Kind, Member, View
 from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
-from holdfast.ids import Address, MemberId
+from holdfast.ids import Address, MemberId, Millis
+
+DRAIN_REPEATS: Final = 10
+"""So many repetitions of a request may be lost before it counts as given up."""
 
 
 class Service:
@@ -52,11 +57,13 @@ class Service:
         """Whom to tell, by request, when the newest view is committed."""
         self._askers: dict[str, Address] = {}
         """Whom to tell, by request, when the change under way has ended."""
+        self._drain_asked_at: dict[MemberId, Millis] = {}
 
     def begin(self) -> None:
         """A mastership begins, or ends."""
         self._waiting = {}
         self._askers = {}
+        self._drain_asked_at = {}
         self.transition.drop()
 
     def on_request(self, origin: Origin, request: Request) -> None:
@@ -76,6 +83,8 @@ class Service:
             if request.ask in (Ask.PROMOTE, Ask.DEMOTE):
                 raise IllegalState("this member is not the master, or not yet")
             return False
+        if request.ask in (Ask.LEAVE, Ask.DEMOTE):
+            self._drain_asked_at[origin.id] = self.context.now
         if request.ask is Ask.LEAVE:
             return self._leave(view, origin)
         if request.ask is Ask.PROMOTE:
@@ -135,8 +144,6 @@ class Service:
                 return False
             if not self._is_empty(member.id):
                 return False
-        if member.id == self.context.me.id:
-            return True
         self.mastership.change(view.without_member(member.id))
         return True
 
@@ -203,8 +210,21 @@ class Service:
         if ended is not None:
             self._tell(ended)
         view = self.context.view
-        if not self._waiting or view is None or not self.mastership.committed():
+        assert view is not None
+        self._forget_drains(view)
+        if not self._waiting or view.base or not self.mastership.committed():
             return
         waiting, self._waiting = self._waiting, {}
         for request_id, address in waiting.items():
             self.context.send(address, RequestDone(request_id, view))
+
+    def _forget_drains(self, view: View) -> None:
+        """Whoever is marked and no longer asks for it is a data member like any other again."""
+        config, now = self.context.config, self.context.now
+        for member in view.members:
+            if member.drain is Drain.NONE:
+                continue
+            asked_at = self._drain_asked_at.setdefault(member.id, now)
+            if now >= asked_at + DRAIN_REPEATS * config.retry_ms and self._free():
+                self.mastership.change(view.with_changed(replace(member, drain=Drain.NONE)))
+                return

@@ -83,6 +83,9 @@ class View:
     """A whole cluster comes back: everything is PASSIVE until all have loaded."""
     stable: ViewKey = (0, 0)
     """Key of the view at which the stable table was taken; (0, 0) when there is none."""
+    base: tuple[Member, ...] = ()
+    """The voters of the view before, as long as it is not certain that this one is committed;
+    empty from then on. They have a say in who becomes master (`quorums`)."""
     change: str = ""
     """The last state change that was applied, by its request; tells an asker the outcome."""
 

@@ -11,7 +11,8 @@
 What is bounded, so that the cluster has a chance: a member is *destroyed* only while those that
 can still come back are a majority of everyone who may be asked for a vote; with an arbiter, which
 confirms the death, it is enough that the cluster is calm and that somebody is left. No promise
-says what happens beyond that (`design/3` §1).
+says what happens beyond that (`design/3` §1). The recovery policy FULL waits for every member that
+had files: there no files are lost, and whoever is waited for is started.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from holdfast.core.config import RecoveryPolicy
 from holdfast.core.effects import Effect
 from holdfast.core.events import Event
 from holdfast.core.views import Kind, View
@@ -84,6 +86,7 @@ class Faults:
         for site in world.sites:
             process = site.process
             if process is None:
+                site.retired = site.retired and not self._is_waited_for(site)
                 self._restart(site)
                 continue
             process.trigger = None
@@ -160,6 +163,8 @@ class Faults:
 
     def _may_destroy(self, process: Process) -> bool:
         """Whether the cluster can go on when this member never returns."""
+        if process.site.persistent and self._full_recovery:
+            return False
         views = self._newest_views()
         if not views:
             return process.site.address not in self.options.config.initial
@@ -202,7 +207,7 @@ class Faults:
         others = [other for other in self.world.processes if other is not process]
         here = {other.member.id: other for other in others if other.awake}
         rest = [member for member in newest.members if member.id != process.member.id]
-        if not any(member.votes for member in rest):
+        if newest.base or not any(member.votes for member in rest):
             return False
         return self._led(newest) and all(_holds(here.get(member.id), newest) for member in rest)
 
@@ -211,6 +216,15 @@ class Faults:
             process.node.is_master and process.node.view == view and process.awake
             for process in self.world.processes
         )
+
+    @property
+    def _full_recovery(self) -> bool:
+        return self.options.config.recovery_policy is RecoveryPolicy.FULL
+
+    def _is_waited_for(self, site: Site) -> bool:
+        views = self._newest_views()
+        listed = bool(views) and site.member is not None and views[0].find(site.member) is not None
+        return listed and site.persistent and self._full_recovery
 
     # Links ---------------------------------------------------------------------------------------
 
@@ -279,8 +293,12 @@ def _is_lite(site: Site) -> bool:
 
 
 def _majority_left(view: View, returning: frozenset[MemberId]) -> bool:
-    left = sum(1 for member in view.voters if member.id in returning)
-    return left * 2 > len(view.voters)
+    """Of the voters, and of those before them as long as these have a say."""
+    for voters in (view.voters, view.base):
+        left = sum(1 for member in voters if member.id in returning)
+        if voters and left * 2 <= len(voters):
+            return False
+    return True
 
 
 def _holds(process: Process | None, view: View) -> bool:

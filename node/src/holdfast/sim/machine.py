@@ -60,6 +60,10 @@ class Machine(Protocol):
         """Whether it leads, in its own eyes, at its last step."""
         ...
 
+    def leads(self, now: Millis) -> bool:
+        """Whether it leads and has a mandate at this moment."""
+        ...
+
     @property
     def stopped(self) -> bool:
         """Whether it has left in good order."""

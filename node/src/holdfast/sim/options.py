@@ -170,7 +170,7 @@ def draw_config(rng: random.Random, sites: Sequence[Site]) -> Config:
         rejoin_grace_ms=Millis(rng.choice((0, 1_000, 5_000, 30_000))),
         stable_repair_after_ms=rng.choice((None, Millis(0), Millis(3_000))),
         quorum=Quorum.MAJORITY,
-        recovery_policy=rng.choice(tuple(RecoveryPolicy)),
+        recovery_policy=draw_policy(rng, sites),
         plan_slice_rows=rng.choice((1, 4, 256)),
     )
     if rng.random() < 0.5:
@@ -184,6 +184,13 @@ def draw_config(rng: random.Random, sites: Sequence[Site]) -> Config:
         validation_timeout_ms=Millis(rng.choice((10_000, 120_000))),
         forming_patience_ms=Millis(rng.choice((0, 2_000))),
     )
+
+
+def draw_policy(rng: random.Random, sites: Sequence[Site]) -> RecoveryPolicy:
+    """FULL waits for every listed member, for ever: only where all come back, or none."""
+    policy = rng.choice(tuple(RecoveryPolicy))
+    mixed = len({site.persistent for site in sites}) > 1
+    return RecoveryPolicy.MOST_RECENT if mixed and policy is RecoveryPolicy.FULL else policy
 
 
 def draw_network(rng: random.Random) -> NetworkOptions:

@@ -98,7 +98,7 @@ class Process:
 def member_of(site: Site, rng: random.Random) -> Member:
     """The member that the next process of a site is, and its stay."""
     site.starts += 1
-    if site.disk is None or site.member is None:
+    if site.member is None:
         site.member = MemberId(f"{rng.getrandbits(12):03x}-{site.name}.{site.starts}")
         site.incarnation = 0
     site.incarnation += 1

@@ -17,7 +17,6 @@ from holdfast.core.node import Node
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind
 from holdfast.errors import InvariantViolated
-from holdfast.ids import Millis
 from holdfast.sim import bugs
 from holdfast.sim.checkers.lineage import Lineage
 from holdfast.sim.checkers.masters import Masters
@@ -160,8 +159,7 @@ class Run:
         """The settings ask for some waits before anything may be done."""
         config = self.options.config
         waits = (config.rejoin_grace_ms, config.migration_timeout_ms, config.change_lock_ms)
-        recovery = config.validation_timeout_ms if self.world.marks["blackouts"] else Millis(0)
-        return SETTLE_MS + sum(waits) + 2 * recovery
+        return SETTLE_MS + sum(waits) + 2 * config.validation_timeout_ms
 
     def _keep_data(self) -> None:
         """A cluster needs a data member; if all were lost, a new one comes."""

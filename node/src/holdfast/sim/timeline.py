@@ -19,14 +19,14 @@ class Timeline:
 
     def __init__(self) -> None:
         self.now = 0
-        self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._queue: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
         self._sequence = 0
 
-    def plan(self, delay_us: int, action: Callable[..., None], *arguments: Any) -> None:
+    def plan(self, delay_us: int, action: Callable[..., object], *arguments: Any) -> None:
         """Do something later."""
         self.plan_at(self.now + delay_us, action, *arguments)
 
-    def plan_at(self, at_us: int, action: Callable[..., None], *arguments: Any) -> None:
+    def plan_at(self, at_us: int, action: Callable[..., object], *arguments: Any) -> None:
         """Do something at a moment."""
         self._sequence += 1
         heapq.heappush(self._queue, (at_us, self._sequence, action, arguments))

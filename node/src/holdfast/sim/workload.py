@@ -20,8 +20,8 @@ from holdfast.sim.process import Process, Site
 from holdfast.sim.timeline import MILLISECOND
 from holdfast.sim.world import World
 
-DATA_MEMBERS_MIN: Final = 1
-"""So many data members are left running by departures and demotions."""
+DATA_MEMBERS_MIN: Final = 2
+"""So many data members are left by departures and demotions: nobody ends the cluster by asking."""
 
 
 class Workload:
@@ -36,6 +36,8 @@ class Workload:
         self.stopped = False
         self._asked = asked
         self._count = 0
+        self._going: dict[Process, None] = {}
+        """Who was asked to leave or to become lite, whatever came of it."""
         self._kinds = [kind for kind, _ in options.asks]
         self._weights = [weight for _, weight in options.asks]
         self._actions: dict[str, Callable[[], None]] = {
@@ -113,6 +115,8 @@ class Workload:
         right = [p for p in self.world.processes if p.awake and kind_of(p) is kind]
         process = self.rng.choice(right) if right and self.rng.random() < 0.9 else self._pick()
         if process is not None:
+            if ask is Ask.DEMOTE:
+                self._going[process] = None
             self.ask(process, ask)
 
     def _demote(self) -> None:
@@ -121,12 +125,19 @@ class Workload:
 
     def _leave(self) -> None:
         process = self._pick()
-        if process is not None and self.world.founded and self._data_left() > DATA_MEMBERS_MIN + 1:
+        if process is not None and self.world.founded and self._data_left() > DATA_MEMBERS_MIN:
+            self._going[process] = None
             self.ask(process, Ask.LEAVE)
 
     def _data_left(self) -> int:
-        """Data members that run and were not asked to go."""
-        return sum(1 for process in self.world.processes if kind_of(process) is Kind.DATA)
+        """Data members of the cluster that were not asked to go."""
+        return sum(
+            1
+            for process in self.world.processes
+            if process not in self._going
+            and process.node.view is not None
+            and kind_of(process) is Kind.DATA
+        )
 
     # Joining -------------------------------------------------------------------------------------
 

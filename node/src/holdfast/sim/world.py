@@ -130,13 +130,13 @@ class World(Timeline):
     def launch(self, site: Site) -> Process:
         """Start a process at a site where none runs."""
         assert site.process is None, f"{site.name} runs already"
-        if site.persistent and site.disk is None:
-            site.disk = Disk()
+        if site.disk is None:
+            # without the files of the last one, it is another member
+            site.member = None
+            site.disk = Disk() if site.persistent else None
         image = site.disk.image() if site.disk is not None else None
         member = member_of(site, self.rng)
-        has_view = image is not None and image.view is not None
-        may_found = has_view or not self.founded
-        config = self._config(may_found=may_found)
+        config = self._config(may_found=not self.founded)
         self._serial += 1
         process = Process(
             site=site,
@@ -149,16 +149,19 @@ class World(Timeline):
         process.seen.incarnation = member.incarnation
         site.process = process
         self.marks["starts with files" if image is not None else "starts"] += 1
-        self.plan(0, self.give, process, Started(image))
+        self.give(process, Started(image))
         load_us = 0 if image is None else int(self.rng.random() * self.shell.load_us)
         self.plan(load_us, self.give, process, Loaded())
         self._tell_of_the_dead(process)
         return process
 
     def _config(self, *, may_found: bool) -> Config:
-        if may_found == self.config.may_found:
+        """Whoever starts when the cluster is founded looks wherever anybody runs."""
+        if may_found:
             return self.config
-        return replace(self.config, may_found=may_found)
+        running = tuple(process.site.address for process in self.processes)
+        initial = tuple(dict.fromkeys((*self.config.initial, *running)))
+        return replace(self.config, may_found=False, initial=initial)
 
     def _clock(self) -> Clock:
         skew = self.shell.clock_skew

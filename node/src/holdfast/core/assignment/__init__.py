@@ -16,22 +16,24 @@ Rules
   one; when they don't, every group has a replica and the rest double up, because a copy in the same
   group is better than none. This rule yields to no other.
 * *Copies.* A member's quota is its level share of all copies within what the groups allow
-  (`quotas`): with groups of one size, floor or ceil of P * replicas / members.
-  A fresh table meets the quotas. A table that was changed may leave a member 1/20 (or 1 copy) off,
-  where the groups would make the difference cost more copies than are lacking.
+  (`quotas`): with groups of one size, floor or ceil of P * replicas / members. A fresh table meets
+  the quotas, and so does one that follows from it by changes that the groups don't hinder. Where
+  they do, a member may stay 1/10 of its quota off rather than cost copies that nobody lacks.
 * *Owners* are level among all members, whatever the groups: they differ by at most 1, as long as
-  the copies allow it. After one change in a table made here they still differ by at most 1 where
-  groups have one size, and by at most 10 % of the mean where they don't.
+  the copies allow it. After a change in a table made here they differ by at most 1 or 10 % of the
+  mean, whichever is more.
 * *Backups.* Each member's copies are spread over the backup indexes as evenly as whole numbers
   allow. So where loads are level every index is level, and elsewhere it is as level as the groups
   let it be.
 * *Movement.* The unit is the (partition, member) pair that the target has and the present table
-  has not: a copy to be made. No pair is made beyond the least that the quotas ask for, but for
-  paid chains (`transfers`). The least (`least_copies`) is the greater of two sums: over the rows,
+  has not: a copy to be made. The least (`least_copies`) is the greater of two sums: over the rows,
   the copies or groups that each lacks; over the members, the copies that each lacks up to the whole
   part of its quota. One join: the joiner's share. One leave: what the member that left had held.
-* *Roles* cost no copy. A row that lost its owner gets a survivor for one, "subject to balance";
-  a new copy takes the place of the copy it replaces; roles are traded only to level an index.
+  What is made stays within 1/20 of that, unless unequal groups leave a member too far from its
+  quota otherwise (`transfers`); where groups don't hinder it is the least itself.
+* *Roles* cost no copy. A row that lost its owner gets a survivor for one, if that member does not
+  own enough already; a new copy takes the place of the copy it replaces; roles are traded only to
+  level an index, and an owner with data is not traded for one without while another trade helps.
 * The target of the target is the target.
 * k-safety (seed 003, "Other considerations around backups"), that is, not making up for a lost
   member at all, is decided before anyone asks here. Lite members are simply no candidates.
@@ -47,11 +49,14 @@ What can go wrong
 * Order of the input. Candidates are numbered by id, and each walk follows numbers; sets are only
   asked for membership. Two masters with the members in another order get the same table.
 * Time. A table of 16,384 rows takes longer than the loop may be held, hence the slices: a `yield`
-  at least every 64 rows, or 64 rows' worth of search.
+  at least every 32 rows (`SLICE`), or 32 rows' worth of search.
 * Unequal groups. A group of one member may be asked for a copy of every partition; that is what
   distinct groups mean. Its members own no more than the others.
 * A plan cut short. The present table is then something between two targets, perhaps with gaps;
   what it has is kept like any other copy, and only what is lacking moves.
+* Company. If the same members always met in the same rows, the loss of one would fall on few, and
+  after a change no row would be left where the right member could come in. So dealing leaves to
+  chance whatever the quotas leave open (`vacancies`).
 * A row whose members all left comes back with other members. That the data is lost is for the
   caller to say (`design/3` §2, *partition lost*).
 """

@@ -14,7 +14,7 @@ the one is taken that leaves the fewest members away from the index that they ha
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Generator, Sequence
 from typing import Final, NamedTuple
 
@@ -63,6 +63,8 @@ class _Level:
         self.fewest = fewest
         self.most = most
         self.count = board.counts[index]
+        self.known: dict[tuple[int, int], list[Trade]] = {}
+        """Trades by giver and taker, once a chain was needed; some may have gone by."""
 
     def run(self) -> Steps:
         """Trade until every member is within its bounds, or no trade helps any more."""
@@ -83,7 +85,7 @@ class _Level:
             if not chain:
                 break
             for trade in chain:
-                self.board.swap(trade.partition, self.index, trade.colder)
+                self._trade(trade)
             traded = True
         return traded
 
@@ -159,7 +161,7 @@ class _Level:
         if now > price:
             shelves[now].append(trade)
             return False
-        self.board.swap(trade.partition, self.index, trade.colder)
+        self._trade(trade)
         return True
 
     def _price(self, trade: Trade) -> int:
@@ -187,22 +189,51 @@ class _Level:
     def _chain(self, start: int, *, giving: bool) -> Generator[None, None, list[Trade]]:
         """The shortest chain from a member to one that can take one more, or from one that can
         spare one to the member."""
+        if not self.known:
+            yield from self._survey()
         came_by: dict[int, tuple[Trade, int]] = {}
+        unseen = [member for member in self.board.members if member != start]
         waiting = deque([start])
         while waiting:
+            yield
             member = waiting.popleft()
-            found = yield from (self._trades_of(member) if giving else self._trades_for(member))
-            for at, trade in enumerate(found):
-                if at % SLICE == 0:
-                    yield
-                other = self._sides(trade)[giving]
-                if other == start or other in came_by:
+            for other in list(unseen):
+                trade = self._between(member, other) if giving else self._between(other, member)
+                if trade is None:
                     continue
                 came_by[other] = (trade, member)
                 if self._can_help(other, giving=giving):
                     return _walk_back(came_by, other)
+                unseen.remove(other)
                 waiting.append(other)
         return []
+
+    def _survey(self) -> Steps:
+        """Note all trades there are by their two sides. Done once, when a chain is needed."""
+        self.known = defaultdict(list)
+        for partition in range(self.board.partition_count):
+            if partition % SLICE == 0:
+                yield
+            self._note(partition)
+
+    def _note(self, partition: int) -> None:
+        """Note the trades of one row."""
+        for colder in range(self.index + 1, self.board.width):
+            trade = Trade(partition, colder)
+            self.known[self._sides(trade)].append(trade)
+
+    def _between(self, giver: int, taker: int) -> Trade | None:
+        """A trade between the two, if there is one; what has gone by is forgotten."""
+        trades = self.known.get((giver, taker), [])
+        while trades and self._sides(trades[-1]) != (giver, taker):
+            trades.pop()
+        return trades[-1] if trades else None
+
+    def _trade(self, trade: Trade) -> None:
+        """Make a trade, which opens others in its row."""
+        self.board.swap(trade.partition, self.index, trade.colder)
+        if self.known:
+            self._note(trade.partition)
 
 
 def _strays(origin: Sequence[int], member: int, index: int) -> int:

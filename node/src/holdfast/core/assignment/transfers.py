@@ -205,17 +205,17 @@ class _Round:
         return self.far(member) if paid else self.surplus(member) != 0
 
     def _follow(self, givers: list[int], receivers: list[int], *, paid: bool) -> Found:
-        """Move one copy along the shortest chain; a chain that trips over itself is taken back."""
+        """Move one copy along the shortest chain.
+
+        Exchanges in different rows don't touch each other. A chain that comes to a row twice could
+        undo its own ground, and is not followed; it takes a handful of rows to make one.
+        """
         chain = yield from self._search(givers, receivers, paid=paid)
-        done: list[Exchange] = []
+        if len(frozenset(exchange.partition for exchange in chain)) < len(chain):
+            return False
         for exchange in chain:
-            if not self.board.allows(*exchange):
-                for partition, giver, receiver in reversed(done):
-                    self._exchange(partition, receiver, giver)
-                return False
             self._exchange(*exchange)
-            done.append(exchange)
-        return bool(done)
+        return bool(chain)
 
     def _exchange(self, partition: int, giver: int, receiver: int) -> None:
         self.board.put(partition, self.board.rows[partition].index(giver), receiver)

@@ -74,7 +74,8 @@ class Lineage:
         fragments = process.node.fragments
         for place in self._ownership.claims(process):
             fragment = fragments.get(place[1])
-            right = self._right.get(place)
+            # after a loss, what is served first is what the partition begins again with
+            right = self._right.setdefault(place, -1 if fragment is None else fragment.epoch)
             if fragment is None or fragment.epoch != right:
                 raise self.world.violation(
                     "who serves holds the data",

@@ -1,7 +1,7 @@
 """Masters: one a term, and never two with a mandate at the same instant.
 
-A node says whether it leads as of its last step. Its mandate may have ended since; then it wants to
-be woken by now, and is not counted.
+A node says whether it leads as of its last step; its mandate may have ended since, so it is asked
+again for the moment of the comparison.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Masters:
     def stepped(self, change: Change) -> None:
         """Look at a process that leads."""
         process, view = change.process, change.view
-        if not process.node.is_master or view is None:
+        if view is None or not process.node.leads(process.clock.read(self.world.now)):
             self._leading.pop(process, None)
             return
         first = self._of_term.setdefault((view.cluster, view.term), process)
@@ -39,8 +39,7 @@ class Masters:
             view = other.node.view
             if other is process or not other.awake or view is None or view.cluster != cluster:
                 continue
-            wake_at = other.node.wake_at
-            if wake_at is not None and wake_at <= other.clock.read(self.world.now):
+            if not other.node.leads(other.clock.read(self.world.now)):
                 continue
             raise self.world.violation(
                 "one mandate at an instant", f"{process.name} and {other.name} both lead"

@@ -19,6 +19,8 @@ class Moves:
     def __init__(self, world: World) -> None:
         self.world = world
         self._begun: dict[tuple[str, MigrationId], None] = {}
+        self._candidates: dict[tuple[str, PartitionId], int] = {}
+        """How many members a partition could be on when its last migration began."""
 
     def stepped(self, change: Change) -> None:
         """Only masters begin migrations and change rows."""
@@ -38,9 +40,12 @@ class Moves:
             if isinstance(effect, Notice):
                 begins = effect.kind is NoticeKind.MIGRATIONS_PLANNED
             elif isinstance(effect, Send) and isinstance(effect.message, MigrationRequest):
-                place = (view.cluster, effect.message.migration.id)
+                migration = effect.message.migration
+                place = (view.cluster, migration.id)
                 begins = place not in self._begun
-                self._begun[place] = None
+                if begins:
+                    self._begun[place] = None
+                    self._candidates[view.cluster, migration.partition] = len(view.candidates)
             else:
                 continue
             if begins and not allowed:
@@ -69,7 +74,8 @@ class Moves:
             or not view.has(m, here[m].node.me.incarnation)
             or before.partition in here[m].node.fragments
         ]
-        target = min(len(after.replicas), len(view.candidates))
+        candidates = self._candidates.get((view.cluster, before.partition), 0)
+        target = min(len(after.replicas), len(view.candidates), candidates)
         if len(kept) < min(len(live), target):
             raise self.world.violation(
                 "copies never dip",

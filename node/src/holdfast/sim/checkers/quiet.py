@@ -13,13 +13,14 @@ from holdfast.core.table import Row
 from holdfast.core.views import Drain, View
 from holdfast.ids import MemberId
 from holdfast.sim.checkers.requests import Requests
+from holdfast.sim.checkers.watch import listed
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
 
 def unsettled(world: World, requests: Requests) -> Iterator[str]:
     """What is not at rest yet, and where."""
-    processes = world.processes
+    processes = _expected(world)
     masters = [process for process in processes if process.node.is_master]
     if len(masters) != 1:
         yield f"{len(masters)} masters: {', '.join(process.name for process in masters)}"
@@ -33,7 +34,18 @@ def unsettled(world: World, requests: Requests) -> Iterator[str]:
     holders = {process.node.me.id: process for process in processes}
     for row in master.node.table.rows:
         yield from _row_unsettled(row, view, holders)
-    yield from requests.waiting()
+    yield from requests.waiting(processes)
+
+
+def _expected(world: World) -> list[Process]:
+    """Everyone but those who don't speak the level that was raised while they were out."""
+    views = [process.node.view for process in world.processes]
+    level = max((view.level for view in views if view is not None), default=0)
+    return [
+        process
+        for process in world.processes
+        if process.node.me.level_max >= level or listed(process, process.node.view)
+    ]
 
 
 def _view_unsettled(view: View, master: Process, processes: list[Process]) -> Iterator[str]:

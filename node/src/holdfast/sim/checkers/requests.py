@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holdfast.core.effects import Answer
 from holdfast.core.messages import Request
@@ -41,9 +41,11 @@ class Requests:
         """Whether this was asked and not answered, and the asked one lives."""
         return request_id in self._open
 
-    def waiting(self) -> Iterator[str]:
-        """Requests without an answer."""
+    def waiting(self, among: Sequence[Process]) -> Iterator[str]:
+        """Requests without an answer that were asked at one of these."""
         for process, request in self._open.values():
+            if process not in among:
+                continue
             yield f"{request.id} ({request.ask}) asked at {process.name} has no answer"
 
     def ended(self, process: Process) -> None:

@@ -52,7 +52,12 @@ class Rows:
         """Two contents of one version, both held by members of the newest view."""
         cluster = change.cluster
         view = newest_view(self.world, cluster)
-        here = [process for process in self.world.processes if listed(process, view)]
+        # whoever doesn't know yet that it is listed begins anew when it learns it
+        here = [
+            process
+            for process in self.world.processes
+            if listed(process, view) and listed(process, process.node.view)
+        ]
         for place in self._disputed:
             if place[0] != cluster:
                 continue

@@ -1,0 +1,286 @@
+"""The master's side of migrations: order of commits, failures, bounds. The test plays the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.effects import NoticeKind
+from holdfast.core.execution import Course, Execution
+from holdfast.core.messages import (
+    CommitAck,
+    CommitRequest,
+    Completed,
+    FragmentAck,
+    FragmentPush,
+    MigrationId,
+    MigrationReady,
+    MigrationRequest,
+    Outcome,
+    Publication,
+    PublicationAck,
+    Redirect,
+)
+from holdfast.core.migrations import MigrationType, Move, Step
+from holdfast.core.node import Node
+from holdfast.core.table import Row
+from holdfast.ids import NO_INDEX, MemberId, Millis, Term, Version
+from tests.core.harness import (
+    A,
+    B,
+    C,
+    Cluster,
+    D,
+    address_of,
+    losing,
+    member,
+    partition,
+)
+
+a, b, c = member(A), member(B), member(C)
+P = partition(0)
+
+
+def taken(kind: MigrationType, source: MemberId | None, index: int, to: MemberId | None) -> Move:
+    at = NO_INDEX if source is None else index
+    return Move(kind, source, at, NO_INDEX, to, NO_INDEX, NO_INDEX if to is None else index)
+
+
+def planned(*steps: Step, lost: tuple[type, ...] = (), **settings: object) -> tuple[Cluster, Node]:
+    """A leads B and C; every row is (B); these steps are planned for partition 0."""
+    cluster = Cluster(A, B, C, **settings)
+    master = cluster.form()
+    master.leadership.publisher.change(
+        [Row(r.partition, Version(9), (B, None, None)) for r in master.table.rows]
+    )
+    cluster.run(20)
+    cluster.drops = [losing(*lost)]
+    cluster.sent.clear()
+    cluster.notices.clear()
+    master.leadership.execution.schedule.add(P, steps, B)
+    cluster.run(0)
+    cluster.inject(b, A, Redirect(address_of(A)))
+    return cluster, master
+
+
+GIVE: Step = (taken(MigrationType.MOVE, B, 0, C),)
+COPY: Step = (taken(MigrationType.COPY, None, 1, C),)
+TWO: Step = (taken(MigrationType.MOVE, B, 0, C), taken(MigrationType.COPY, None, 1, A))
+
+
+def running(master: Node) -> Course | None:
+    found = master.leadership.execution.running.get(P)
+    return None if found is None else found.course
+
+
+def ended(cluster: Cluster) -> list[str]:
+    """How migrations ended, in the master's words."""
+    return [
+        notice.detail
+        for who, notice in cluster.notices
+        if who == A and notice.kind is NoticeKind.MIGRATION_ENDED and "here" not in notice.detail
+    ]
+
+
+def test_migration_that_succeeds_raises_the_version_by_one() -> None:
+    cluster, master = planned(COPY)
+    cluster.run(20)
+    assert master.table.row(P) == Row(P, Version(10), (B, C, None))
+    assert ended(cluster) == ["success"]
+    assert master.running_load() == {}
+    assert master.leadership.execution.progress.completed == 1
+    kinds = [
+        type(m)
+        for _, _, m in cluster.sent
+        if not isinstance(m, (Publication, PublicationAck, Redirect))
+    ]
+    assert kinds == [
+        MigrationRequest,
+        FragmentPush,
+        FragmentAck,
+        MigrationReady,
+        CommitRequest,
+        CommitAck,
+    ]
+
+
+def test_source_learns_the_end_only_after_every_destination_has_committed() -> None:
+    cluster, master = planned(GIVE, lost=(CommitAck,))
+    cluster.run(100)
+    assert running(master) is Course.COMMITTING
+    assert master.table.row(P).version == 9
+    assert cluster.nodes[C].table.row(P).version == 10
+    assert cluster.nodes[B].table.row(P).version == 9
+    assert cluster.messages(Publication) == []
+    cluster.drops = []
+    cluster.run(600)
+    assert master.table.row(P).owner == C
+    assert cluster.nodes[B].table.row(P).owner == C
+
+
+def test_new_owner_commits_last() -> None:
+    cluster, master = planned(TWO)
+    cluster.run(20)
+    assert master.table.row(P).replicas == (C, A, None)
+    commits = [
+        (m.migration.destinations, to) for _, to, m in cluster.sent if isinstance(m, CommitRequest)
+    ]
+    assert commits == [((A, C), address_of(C))]
+
+
+def test_destinations_that_do_not_confirm_are_asked_again() -> None:
+    cluster, master = planned(GIVE, lost=(CommitRequest,))
+    cluster.run(1_200)
+    assert len(cluster.messages(CommitRequest)) >= 2
+    assert running(master) is Course.COMMITTING
+    cluster.drops = []
+    cluster.run(600)
+    assert ended(cluster)[0] == "success"
+
+
+def test_owner_that_does_not_answer_is_asked_again_then_given_up() -> None:
+    cluster, master = planned(GIVE, lost=(MigrationRequest,), migration_timeout_ms=Millis(2_000))
+    cluster.run(1_200)
+    assert len(cluster.messages(MigrationRequest)) >= 2
+    cluster.run(1_400)
+    assert ended(cluster)[0] == "failed the owner did not get ready in time"
+    assert master.table.row(P).replicas[0] == B
+    assert master.table.row(P).version >= 11
+
+
+def test_migration_that_fails_raises_the_version_by_two() -> None:
+    cluster, master = planned(GIVE, lost=(MigrationRequest,))
+    migration = cluster.messages(MigrationRequest)[0].migration
+    cluster.inject(b, A, MigrationReady(migration.id, P, "no"))
+    assert master.table.row(P) == Row(P, Version(11), (B, None, None))
+    assert ended(cluster) == ["failed no"]
+    assert master.leadership.execution.progress.failed == 1
+    assert cluster.messages(Publication, to=B)[0].completed == (
+        Completed(migration, Outcome.FAILED),
+    )
+    assert master.running_load() == {}
+
+
+def test_failure_cancels_what_has_not_begun_and_plans_afresh_after_a_moment() -> None:
+    cluster, master = planned(GIVE, COPY, lost=(MigrationRequest,))
+    migration = cluster.messages(MigrationRequest)[0].migration
+    cluster.inject(b, A, MigrationReady(migration.id, P, "no"))
+    assert master.leadership.execution.schedule.planned == 0
+    cluster.drops = []
+    cluster.settle()
+    assert all(None not in row.replicas for row in master.table.rows)
+
+
+def test_words_about_another_migration_are_ignored() -> None:
+    cluster, master = planned(GIVE, lost=(MigrationReady, CommitRequest))
+    real = cluster.messages(MigrationRequest)[0].migration.id
+    other = MigrationId(Term(1), 99)
+    cluster.inject(b, A, MigrationReady(other, P, "no"))
+    cluster.inject(b, A, MigrationReady(real, partition(1), "no"))
+    cluster.inject(c, A, CommitAck(real, P))
+    assert running(master) is Course.COPYING
+    cluster.inject(b, A, MigrationReady(real, P, ""))
+    assert running(master) is Course.COMMITTING
+    cluster.inject(b, A, MigrationReady(real, P, "too late"))
+    cluster.inject(b, A, CommitAck(real, P))
+    cluster.inject(c, A, CommitAck(other, P))
+    assert running(master) is Course.COMMITTING
+    cluster.inject(c, A, CommitAck(real, P))
+    assert running(master) is None
+
+
+@pytest.mark.parametrize("lost", [MigrationReady, CommitAck])
+@pytest.mark.parametrize("who", [B, C])
+def test_participant_that_leaves_fails_the_migration_committed_or_not(
+    who: MemberId, lost: type
+) -> None:
+    cluster, master = planned(GIVE, lost=(lost,))
+    cluster.run(20)
+    assert running(master) is not None
+    cluster.crash(who)
+    cluster.confirm_dead(who)
+    cluster.run_until(lambda: running(master) is None)
+    assert ended(cluster)[0] == "failed a participant left"
+    assert master.table.row(P).version >= 11
+
+
+def test_member_that_takes_no_part_may_leave() -> None:
+    cluster, master = planned(COPY, lost=(CommitAck,))
+    cluster.start(member(D), initial=(address_of(A),))
+    cluster.run(3_000)
+    assert running(master) is Course.COMMITTING
+    cluster.crash(D)
+    cluster.confirm_dead(D)
+    cluster.run(50)
+    assert running(master) is Course.COMMITTING
+
+
+def test_step_without_destination_needs_nobody() -> None:
+    cluster, master = planned(COPY, (taken(MigrationType.MOVE, C, 1, None),))
+    cluster.run(20)
+    assert master.table.row(P).replicas[:2] != (B, C)
+    assert ended(cluster)[:2] == ["success", "success"]
+
+
+def test_sequence_of_migrations_never_repeats_in_a_term() -> None:
+    cluster = Cluster(A, B)
+    cluster.form()
+    cluster.start(c, initial=(address_of(A),))
+    cluster.settle()
+    ids = {message.migration.id for message in cluster.messages(MigrationRequest)}
+    assert len(ids) == len({m.migration.id for m in cluster.messages(FragmentPush)})
+
+
+@pytest.mark.parametrize("bound", [1, 2])
+def test_no_member_takes_part_in_more_than_its_bound(bound: int) -> None:
+    cluster = Cluster(A, B, migrations_parallel_max=bound, partition_count=12)
+    master = cluster.form()
+    cluster.start(c, initial=(address_of(A),))
+    seen = 0
+
+    def settled() -> bool:
+        nonlocal seen
+        load = master.running_load()
+        seen = max(seen, *load.values(), 0) if load else seen
+        assert all(count <= bound for count in load.values())
+        return cluster.settled() and len(master.view.members) == 3  # type: ignore[union-attr]
+
+    cluster.run_until(settled)
+    cluster.settle()
+    assert seen == bound
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_below_level_three_one_migration_runs_and_the_next_waits_until_all_know(
+    level: int,
+) -> None:
+    cluster = Cluster(A, B, level=level)
+    master = cluster.form()
+    cluster.start(c, initial=(address_of(A),))
+
+    def settled() -> bool:
+        assert len(master.leadership.execution.running) <= 1
+        assert len(set(master.table.versions)) == 1
+        return cluster.settled() and len(master.view.members) == 3  # type: ignore[union-attr]
+
+    cluster.run_until(settled)
+    cluster.settle()
+    assert all(None not in row.replicas for row in master.table.rows)
+
+
+def test_progress_counts_what_was_planned_ended_and_failed() -> None:
+    cluster = Cluster(A, B)
+    master = cluster.form()
+    cluster.start(c, initial=(address_of(A),))
+    cluster.settle()
+    progress = master.leadership.execution.progress
+    assert progress.planned == progress.completed > 0
+    assert progress.failed == 0
+    assert isinstance(master.leadership.execution, Execution)
+
+
+def test_request_carries_the_ends_that_the_owner_may_not_know() -> None:
+    cluster, master = planned(COPY, (taken(MigrationType.COPY, None, 2, A),), lost=(Publication,))
+    cluster.run(20)
+    second = cluster.messages(MigrationRequest)[-1]
+    assert [entry.outcome for entry in second.completed] == [Outcome.SUCCESS]
+    assert master.table.row(P) == Row(P, Version(11), (B, C, A))

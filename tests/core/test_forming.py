@@ -1,0 +1,217 @@
+"""Finding a cluster, and founding one: simultaneous starts never make two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.effects import NoticeKind
+from holdfast.core.membership import Phase
+from holdfast.core.messages import (
+    Claim,
+    Fetch,
+    Hello,
+    JoinRequest,
+    NewView,
+    NotListed,
+    Promise,
+    Redirect,
+    Refusal,
+)
+from holdfast.core.views import Kind
+from tests.core.harness import (
+    A,
+    B,
+    C,
+    Cluster,
+    D,
+    address_of,
+    cut,
+    follower,
+    losing,
+    member,
+    view_of,
+)
+
+a, b, c = member(A), member(B), member(C)
+
+
+def test_process_alone_founds_its_cluster_at_once() -> None:
+    cluster = Cluster(A)
+    node = cluster.start(a)
+    assert node.is_master
+    cluster.settle()
+    assert all(row.owner == A for row in node.table.rows)
+
+
+def test_empty_list_means_alone() -> None:
+    cluster = Cluster(A, initial=())
+    assert cluster.start(a).is_master
+
+
+def test_lowest_name_founds_when_everyone_has_met() -> None:
+    cluster = Cluster(A, B, C)
+    for member_id in (C, B, A):
+        cluster.start(member(member_id))
+    master = cluster.settle()
+    assert master.me.id == A
+    assert master.view is not None
+    assert [m.id for m in master.view.members] == [A, B, C]
+    assert len(cluster.noticed(NoticeKind.FOUNDED)) == 1
+
+
+def test_majority_founds_after_a_while_of_patience_and_a_minority_never() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.start(b)
+    cluster.run(20_000)
+    assert cluster.master is None
+    cluster.start(c)
+    cluster.run(90)
+    assert cluster.nodes[B].view is None
+    master = cluster.settle()
+    assert master.me.id == B
+    cluster.start(a)
+    master = cluster.settle()
+    assert master.view is not None
+    assert [m.id for m in master.view.members] == [B, C, A]
+
+
+def test_whoever_may_not_found_waits_for_a_cluster() -> None:
+    cluster = Cluster(A, B)
+    for stay in (a, b):
+        cluster.start(stay, may_found=False)
+    cluster.run(20_000)
+    assert cluster.master is None
+    assert cluster.messages(Hello) == []
+
+
+def test_lite_members_alone_found_nothing() -> None:
+    cluster = Cluster(A, B)
+    for member_id in (A, B):
+        cluster.start(member(member_id, kind=Kind.LITE))
+    cluster.run(20_000)
+    assert cluster.master is None
+
+
+def test_whoever_is_not_on_the_list_does_not_found() -> None:
+    cluster = Cluster(B, C)
+    for stay in (a, b):
+        cluster.start(stay)
+    cluster.run(20_000)
+    assert cluster.nodes[A].view is None
+
+
+def test_majority_is_forgotten_when_it_falls_silent() -> None:
+    cluster = Cluster(A, B, C, forming_patience_ms=4_000)
+    cluster.start(a)
+    cluster.start(b)
+    cluster.run(1_000)
+    cluster.crash(B)
+    cluster.run(20_000)
+    assert cluster.nodes[A].view is None
+    assert cluster.messages(Claim) == []
+
+
+def test_founder_that_dies_in_the_middle_is_replaced_by_the_next_name() -> None:
+    """1. A claims, and is promised. 2. It dies before anyone sees its view. 3. B founds."""
+    cluster = Cluster(A, B, C)
+    cluster.drops = [losing(NewView, Fetch)]
+    cluster.start_all()
+    cluster.run_until(lambda: cluster.nodes[A].view is not None)
+    cluster.crash(A)
+    cluster.drops = []
+    master = cluster.settle()
+    assert master.me.id == B
+    assert master.view is not None
+    assert [m.id for m in master.view.members] == [B, C]
+    assert master.view.cluster == "B.1"
+
+
+def test_cut_start_makes_one_cluster() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.drops = [cut([A])]
+    cluster.start_all()
+    cluster.run(5_000)
+    assert cluster.nodes[A].view is None
+    cluster.drops = []
+    master = cluster.settle()
+    assert len(cluster.noticed(NoticeKind.FOUNDED)) == 1
+    assert master.me.id == B
+
+
+def test_other_clusters_are_not_greeted_back() -> None:
+    cluster = Cluster(A, B)
+    cluster.start(a)
+    hello = Hello(b, "another", unfounded=True, answer_wanted=True)
+    cluster.inject(b, A, hello)
+    assert all(message.answer_wanted for message in cluster.messages(Hello))
+    cluster.inject(b, A, replace(hello, cluster_name="holdfast"))
+    assert not cluster.messages(Hello)[-1].answer_wanted
+    cluster.run(5_000)
+    assert cluster.nodes[A].view is None or cluster.messages(Claim)
+
+
+@pytest.mark.parametrize("stranger", [C, D])
+def test_only_unfounded_processes_of_the_list_count_as_met(stranger: str) -> None:
+    cluster = Cluster(A, B, C)
+    cluster.start(a)
+    unfounded = stranger != C
+    met = D if stranger == D else C
+    for _ in range(10):
+        cluster.inject(member(met), A, Hello(member(met), "holdfast", unfounded, False))
+        cluster.run(500)
+    assert cluster.messages(Claim) == []
+
+
+def test_founded_member_greets_nobody() -> None:
+    cluster = Cluster(A)
+    cluster.form()
+    cluster.inject(b, A, Hello(b, "holdfast", unfounded=True, answer_wanted=True))
+    assert cluster.messages(Hello) == []
+
+
+# Looking ------------------------------------------------------------------------------------------
+
+
+def test_process_that_looks_asks_everyone_that_it_knows() -> None:
+    cluster = follower()
+    cluster.inject(a, B, NotListed(view_of(a, member(D), version=2).without_member(D)))
+    cluster.sent.clear()
+    cluster.run(600)
+    asked = [to for _, to, message in cluster.sent if isinstance(message, JoinRequest)]
+    assert sorted(asked) == [address_of(A), address_of(D)]
+    assert {message.cluster for message in cluster.messages(JoinRequest)} == {"A.1"}
+
+
+def test_redirection_is_followed_while_looking_only() -> None:
+    cluster = Cluster(B, may_found=False)
+    cluster.start(b)
+    cluster.inject(a, B, Redirect(address_of(C)))
+    assert len(cluster.messages(JoinRequest, to=C)) == 1
+    cluster.inject(a, B, NewView(view_of(a, b)))
+    assert cluster.nodes[B].phase is Phase.MEMBER
+    cluster.inject(a, B, Redirect(address_of(C)))
+    assert len(cluster.messages(JoinRequest, to=C)) == 1
+
+
+def test_refusal_is_told_once_for_each_reason_and_asking_goes_on() -> None:
+    cluster = Cluster(A, B, may_found=False)
+    cluster.start(b)
+    for reason in ("no", "no", "never", "never"):
+        cluster.inject(a, B, Refusal("join", "IllegalState", reason))
+    told = [notice.detail for notice in cluster.noticed(NoticeKind.REFUSED)]
+    assert told == ["IllegalState: no", "IllegalState: never"]
+    before = len(cluster.messages(JoinRequest, to=A))
+    cluster.run(1_100)
+    assert len(cluster.messages(JoinRequest, to=A)) == before + 2
+
+
+def test_candidacy_to_found_gives_up_and_begins_again() -> None:
+    cluster = Cluster(A, B)
+    cluster.drops = [losing(Promise)]
+    cluster.start_all()
+    cluster.run(5_000)
+    assert cluster.nodes[A].view is None
+    cluster.drops = []
+    assert cluster.settle().me.id == A

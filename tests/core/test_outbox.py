@@ -1,0 +1,74 @@
+"""Effects come out in order, and nothing leaves before what was persisted ahead of it is safe."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.effects import (
+    Answer,
+    Continue,
+    Effect,
+    Notice,
+    NoticeKind,
+    Pending,
+    Persist,
+    Send,
+    StableRecord,
+    Stop,
+)
+from holdfast.core.messages import Redirect
+from holdfast.core.outbox import Outbox
+from tests.core.harness import A, B, address_of
+
+RECORD = StableRecord(None)
+TO, MESSAGE = address_of(B), Redirect(address_of(A))
+
+
+def test_without_files_nothing_is_persisted_and_nothing_waits() -> None:
+    outbox = Outbox(persistent=False)
+    outbox.persist(RECORD)
+    outbox.send(TO, MESSAGE)
+    assert outbox.take() == [Send(TO, MESSAGE)]
+    assert outbox.issued == 0
+
+
+def test_whatever_others_learn_waits_for_the_disk_and_the_rest_does_not() -> None:
+    outbox = Outbox(persistent=True)
+    outbox.persist(RECORD)
+    outbox.send(TO, MESSAGE)
+    outbox.answer("q")
+    outbox.pending("q", "busy")
+    outbox.stop()
+    outbox.notice(NoticeKind.JOINED, "x")
+    outbox.continue_soon()
+    assert outbox.take() == [Persist(1, RECORD), Notice(NoticeKind.JOINED, "x", ""), Continue()]
+    outbox.persisted(1)
+    assert outbox.take() == [Send(TO, MESSAGE), Answer("q", "", ""), Pending("q", "busy"), Stop()]
+    assert outbox.take() == []
+
+
+ACTIONS = st.lists(st.one_of(st.just("persist"), st.just("send"), st.integers(0, 3)), max_size=30)
+
+
+@given(ACTIONS)
+def test_gate_keeps_the_order_and_opens_as_soon_as_it_may(actions: list[str | int]) -> None:
+    outbox = Outbox(persistent=True)
+    written: list[Effect] = []
+    stable = 0
+    asked: list[tuple[int, str]] = []
+    for number, action in enumerate(actions):
+        if action == "persist":
+            outbox.persist(RECORD)
+        elif action == "send":
+            outbox.pending(str(number), "")
+            asked.append((outbox.issued, str(number)))
+        else:
+            stable = max(stable, outbox.issued - int(action))
+            outbox.persisted(outbox.issued - int(action))
+        written += outbox.take()
+        let_out = [effect.request for effect in written if isinstance(effect, Pending)]
+        free = [name for needs, name in asked if needs <= stable]
+        assert let_out == free
+    records = [effect.sequence for effect in written if isinstance(effect, Persist)]
+    assert records == list(range(1, outbox.issued + 1))

@@ -1,0 +1,444 @@
+"""A member's part in migrations: what it refuses, takes, keeps and drops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.effects import NoticeKind
+from holdfast.core.messages import (
+    Ask,
+    CommitAck,
+    CommitRequest,
+    Completed,
+    Fragment,
+    FragmentAck,
+    FragmentPush,
+    Grant,
+    Migration,
+    MigrationId,
+    MigrationReady,
+    MigrationRequest,
+    NewView,
+    Outcome,
+    Prepare,
+    Publication,
+)
+from holdfast.core.migrations import MigrationType, Move
+from holdfast.core.node import Node
+from holdfast.core.serving import Serving
+from holdfast.core.table import Row
+from holdfast.ids import NO_INDEX, MemberId, Millis, Replicas, Term, Version
+from tests.core.harness import (
+    A,
+    B,
+    C,
+    Cluster,
+    D,
+    address_of,
+    follower,
+    member,
+    partition,
+    request_of,
+    row,
+    view_of,
+)
+
+a, b, c = member(A), member(B), member(C)
+P = partition(0)
+DATA = Fragment(7, 7)
+
+
+def move(source: MemberId | None, destination: MemberId | None, index: int = 0) -> Move:
+    left = NO_INDEX if source is None else index
+    taken = NO_INDEX if destination is None else index
+    return Move(MigrationType.MOVE, source, left, NO_INDEX, destination, NO_INDEX, taken)
+
+
+def migration(
+    before: Replicas, after: Replicas, *moves: Move, version: int = 3, sequence: int = 1
+) -> Migration:
+    return Migration(MigrationId(Term(1), sequence), P, Version(version), moves, before, after)
+
+
+GIVE = migration((B, None, None), (C, None, None), move(B, C))
+"""B owns the partition and gives it to C."""
+TAKE = migration((C, None, None), (B, None, None), move(C, B))
+"""C owns it and gives it to B."""
+
+
+def published(cluster: Cluster, held: Row, *completed: Completed) -> None:
+    """A publishes a row."""
+    cluster.inject(a, B, Publication(Term(1), 9, (held,), completed))
+
+
+def owning(*, backup_count: int = 1) -> tuple[Cluster, Node]:
+    """B owns partition 0 at version 3."""
+    cluster = follower(backup_count=backup_count)
+    published(cluster, row(0, 3, B, None, None))
+    return cluster, cluster.nodes[B]
+
+
+def lacking() -> tuple[Cluster, Node]:
+    """C owns partition 0 at version 3, and B has no index."""
+    cluster = follower()
+    published(cluster, row(0, 3, C, None, None))
+    return cluster, cluster.nodes[B]
+
+
+def ready(cluster: Cluster) -> str | None:
+    """What B told its master last about a migration."""
+    said = cluster.messages(MigrationReady)
+    return said[-1].reason if said else None
+
+
+def acked(cluster: Cluster) -> str:
+    return cluster.messages(FragmentAck, to=C)[-1].reason
+
+
+# The owner ----------------------------------------------------------------------------------------
+
+
+def test_owner_sends_the_data_holds_back_writes_and_says_ready() -> None:
+    cluster, node = owning()
+    cluster.grant()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    (push,) = cluster.messages(FragmentPush, to=C)
+    assert push == FragmentPush(GIVE, (), Fragment(3, 0))
+    assert node.serving(P, Millis(cluster.now)) is Serving.ALL
+    assert ready(cluster) is None
+    cluster.inject(c, B, FragmentAck(GIVE.id, P, ""))
+    assert ready(cluster) == ""
+    assert node.serving(P, Millis(cluster.now)) is Serving.READS
+
+
+def test_owner_repeats_data_that_is_not_confirmed_and_its_word_when_asked_again() -> None:
+    cluster, _ = owning()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    assert len(cluster.messages(FragmentPush)) == 1
+    cluster.run(600)
+    assert len(cluster.messages(FragmentPush)) == 2
+    cluster.inject(c, B, FragmentAck(GIVE.id, P, ""))
+    cluster.run(600)
+    assert len(cluster.messages(FragmentPush)) == 2
+    before = len(cluster.messages(MigrationReady))
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    assert len(cluster.messages(MigrationReady)) == before + 1
+
+
+def test_owner_waits_for_every_destination() -> None:
+    cluster, _ = owning()
+    two = migration((B, None, None), (C, A, None), move(B, C), move(None, A, 1))
+    cluster.inject(a, B, MigrationRequest(two, ()))
+    cluster.inject(a, B, FragmentAck(two.id, P, ""))
+    assert ready(cluster) is None
+    cluster.inject(c, B, FragmentAck(two.id, P, ""))
+    assert ready(cluster) == ""
+
+
+def test_refusal_of_a_destination_reaches_the_master() -> None:
+    cluster, _ = owning()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    cluster.inject(c, B, FragmentAck(GIVE.id, P, "my version is 9"))
+    assert ready(cluster) == "C: my version is 9"
+
+
+@pytest.mark.parametrize(
+    "ack",
+    [
+        FragmentAck(MigrationId(Term(1), 99), P, ""),
+        FragmentAck(GIVE.id, partition(1), ""),
+    ],
+)
+def test_confirmation_of_another_migration_counts_for_nothing(ack: FragmentAck) -> None:
+    cluster, _ = owning()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    cluster.inject(c, B, ack)
+    assert ready(cluster) is None
+
+
+def test_owner_that_only_changes_its_own_index_sends_nothing() -> None:
+    cluster = follower()
+    published(cluster, row(0, 3, B, C, None))
+    clear = migration((B, C, None), (B, None, None), move(C, None, 1))
+    cluster.inject(a, B, MigrationRequest(clear, ()))
+    assert cluster.messages(FragmentPush) == []
+    assert ready(cluster) == ""
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (replace(GIVE, version_before=Version(2)), "my version is 3, the migration's 2"),
+        (replace(GIVE, before=(C, None, None)), "I am not the owner"),
+    ],
+)
+def test_owner_refuses_what_does_not_fit_its_table(request_: Migration, reason: str) -> None:
+    cluster, node = owning()
+    cluster.inject(a, B, MigrationRequest(request_, ()))
+    assert ready(cluster) == reason
+    assert node.active_migrations() == ()
+
+
+def test_owner_without_the_data_refuses() -> None:
+    cluster, node = owning()
+    node.context.drop(P)
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    assert ready(cluster) == "the data is not here"
+
+
+def test_participant_with_an_open_migration_refuses_another_of_the_partition() -> None:
+    cluster, _ = owning()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    other = replace(GIVE, id=MigrationId(Term(1), 2))
+    cluster.inject(a, B, MigrationRequest(other, ()))
+    assert ready(cluster) == "I do not know the end of an earlier migration"
+
+
+def test_locked_participant_refuses() -> None:
+    cluster, node = owning()
+    stamp = node.table.stamp
+    cluster.inject(a, B, Prepare("q", Term(1), Version(1), stamp, Millis(500)))
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    assert ready(cluster) == "a state change is under way"
+
+
+def test_member_with_an_open_migration_does_not_lock() -> None:
+    cluster, node = owning()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    stamp = node.table.stamp
+    cluster.inject(a, B, Prepare("q", Term(1), Version(1), stamp, Millis(500)))
+    assert node.locking.change is None
+
+
+def test_request_of_a_replaced_master_is_not_served() -> None:
+    cluster, node = owning()
+    old = replace(GIVE, id=MigrationId(Term(0), 1))
+    cluster.inject(a, B, MigrationRequest(old, ()))
+    cluster.inject(a, B, CommitRequest(old))
+    assert node.active_migrations() == ()
+    assert ready(cluster) is None
+
+
+def test_participant_first_catches_up_with_completed_migrations() -> None:
+    cluster, node = lacking()
+    first = Completed(TAKE, Outcome.SUCCESS)
+    failed = Completed(replace(GIVE, version_before=Version(4)), Outcome.FAILED)
+    elsewhere = Completed(replace(GIVE, partition=partition(1)), Outcome.SUCCESS)
+    stale = Completed(replace(GIVE, version_before=Version(1)), Outcome.SUCCESS)
+    now = replace(GIVE, version_before=Version(6))
+    cluster.inject(a, B, MigrationRequest(now, (elsewhere, stale, first, failed)))
+    assert node.table.row(P) == row(0, 6, B, None, None)
+    assert node.active_migrations() == (now,)
+
+
+# The destination ----------------------------------------------------------------------------------
+
+
+def received() -> tuple[Cluster, Node]:
+    """B has the data of a partition that it is to own."""
+    cluster, node = lacking()
+    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
+    assert acked(cluster) == ""
+    return cluster, node
+
+
+def test_destination_keeps_the_data_aside_until_the_commit() -> None:
+    cluster, node = received()
+    cluster.grant()
+    assert P not in node.fragments
+    cluster.inject(a, B, CommitRequest(TAKE))
+    assert node.fragments[P] == DATA
+    assert node.table.row(P) == row(0, 4, B, None, None)
+    assert cluster.messages(CommitAck) == [CommitAck(TAKE.id, P)]
+
+
+def test_new_owner_serves_only_when_the_master_has_published() -> None:
+    cluster, node = received()
+    cluster.grant()
+    cluster.inject(a, B, CommitRequest(TAKE))
+    assert node.serving(P, Millis(cluster.now)) is Serving.NONE
+    published(cluster, row(0, 3, C, None, None))
+    assert node.serving(P, Millis(cluster.now)) is Serving.NONE
+    published(cluster, row(0, 4, B, None, None), Completed(TAKE, Outcome.SUCCESS))
+    assert node.serving(P, Millis(cluster.now)) is Serving.ALL
+
+
+def test_commit_is_idempotent() -> None:
+    cluster, node = received()
+    for _ in range(3):
+        cluster.inject(a, B, CommitRequest(TAKE))
+    published(cluster, row(0, 4, B, None, None))
+    cluster.inject(a, B, CommitRequest(TAKE))
+    assert len(cluster.messages(CommitAck)) == 4
+    assert node.table.row(P).version == 4
+
+
+def test_commit_of_what_never_arrived_is_not_confirmed() -> None:
+    cluster, node = lacking()
+    cluster.inject(a, B, CommitRequest(TAKE))
+    cluster.inject(a, B, CommitRequest(replace(TAKE, id=MigrationId(Term(1), 9))))
+    assert cluster.messages(CommitAck) == []
+    assert node.table.row(P).version == 3
+
+
+def test_owner_that_is_asked_to_commit_has_it_already() -> None:
+    cluster, node = owning()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    cluster.inject(a, B, CommitRequest(GIVE))
+    assert cluster.messages(CommitAck) == [CommitAck(GIVE.id, P)]
+    assert node.table.row(P).version == 3
+
+
+def test_commit_is_confirmed_when_it_will_survive_a_restart() -> None:
+    cluster = follower(persistent=True)
+    published(cluster, row(0, 3, C, None, None))
+    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
+    cluster.run(5)
+    cluster.slow_disk = True
+    cluster.inject(a, B, CommitRequest(TAKE))
+    cluster.run(5)
+    assert cluster.messages(CommitAck) == []
+    cluster.write(B)
+    cluster.run(5)
+    assert len(cluster.messages(CommitAck)) == 1
+
+
+def test_data_that_arrives_twice_is_confirmed_twice() -> None:
+    cluster, node = received()
+    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
+    assert acked(cluster) == ""
+    assert node.active_migrations() == (TAKE,)
+
+
+def test_destination_refuses_what_does_not_fit_its_table() -> None:
+    cluster, node = lacking()
+    late = replace(TAKE, version_before=Version(2))
+    cluster.inject(c, B, FragmentPush(late, (), DATA))
+    assert acked(cluster) == "my version is 3, the migration's 2"
+    assert node.active_migrations() == ()
+
+
+def test_data_of_another_term_or_after_a_promise_is_ignored() -> None:
+    cluster, node = lacking()
+    cluster.inject(c, B, FragmentPush(replace(TAKE, id=MigrationId(Term(2), 1)), (), DATA))
+    node.context.promised = Term(5)
+    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
+    assert cluster.messages(FragmentAck) == []
+
+
+def test_rolled_back_destination_keeps_only_what_it_had() -> None:
+    cluster, node = received()
+    published(cluster, row(0, 5, C, None, None), Completed(TAKE, Outcome.FAILED))
+    assert node.active_migrations() == ()
+    assert P not in node.fragments
+    assert cluster.noticed(NoticeKind.MIGRATION_ENDED)[-1].detail == "here: failed"
+
+
+def test_commit_that_is_taken_back_by_the_master_is_undone() -> None:
+    cluster, node = received()
+    cluster.inject(a, B, CommitRequest(TAKE))
+    published(cluster, row(0, 5, C, A, None), Completed(TAKE, Outcome.FAILED))
+    assert node.table.row(P) == row(0, 5, C, A, None)
+    assert P not in node.fragments
+    assert node.participation.unpublished == {}
+
+
+def test_row_that_says_committed_is_as_good_as_the_commit() -> None:
+    cluster, node = received()
+    published(cluster, row(0, 4, B, None, None))
+    assert node.fragments[P] == DATA
+    assert cluster.noticed(NoticeKind.MIGRATION_ENDED)[-1].detail == "here: success"
+
+
+def test_new_stay_knows_of_no_migration() -> None:
+    cluster, node = received()
+    cluster.inject(a, B, NewView(view_of(a, c, version=2)))
+    cluster.inject(a, B, NewView(view_of(a, c, node.me, version=3)))
+    assert node.active_migrations() == ()
+    assert node.membership.active == ()
+
+
+# What is kept -------------------------------------------------------------------------------------
+
+
+def test_source_learns_the_end_from_the_publication_and_drops_its_data_then() -> None:
+    cluster, node = owning(backup_count=0)
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    cluster.inject(c, B, FragmentAck(GIVE.id, P, ""))
+    assert P in node.fragments
+    published(cluster, row(0, 4, C, None, None), Completed(GIVE, Outcome.SUCCESS))
+    assert P not in node.fragments
+    assert node.active_migrations() == ()
+
+
+def test_data_is_kept_until_the_row_has_the_copies_that_were_promised() -> None:
+    cluster, node = owning(backup_count=1)
+    published(cluster, row(0, 4, C, None, None))
+    assert P in node.fragments
+    published(cluster, row(0, 5, C, A, None))
+    assert P not in node.fragments
+
+
+def test_promise_is_what_the_members_can_hold() -> None:
+    cluster, node = owning(backup_count=2)
+    cluster.inject(a, B, NewView(view_of(a, b, version=2)))
+    published(cluster, row(0, 4, A, None, None))
+    assert P in node.fragments
+    published(cluster, row(0, 5, A, D, None))
+    assert P not in node.fragments
+
+
+def test_nothing_is_dropped_for_a_row_that_nobody_holds() -> None:
+    cluster, node = owning(backup_count=0)
+    published(cluster, row(0, 4, None, None, None))
+    assert P in node.fragments
+
+
+def test_completed_migrations_are_forgotten_when_everyone_knows_and_i_am_served() -> None:
+    cluster, node = lacking()
+    done = Completed(TAKE, Outcome.FAILED)
+    published(cluster, row(0, 5, C, A, None), done)
+    assert node.participation.completed == {P: (done,)}
+    for quiet, lease in ((True, 0), (False, 1), (True, 1)):
+        sent_at = Millis(cluster.now if lease else 0)
+        version, now = Version(1), Millis(cluster.now)
+        if not lease:
+            cluster.run(2_500)
+            now = Millis(cluster.now)
+        cluster.inject(a, B, Grant(Term(1), version, sent_at, now, serve=True, quiet=quiet))
+        assert (node.participation.completed == {}) is (quiet and bool(lease))
+
+
+def test_row_without_completed_entries_forgets_those_before_it() -> None:
+    cluster, node = lacking()
+    published(cluster, row(0, 5, C, A, None), Completed(TAKE, Outcome.FAILED))
+    published(cluster, row(0, 6, C, None, None))
+    assert node.participation.completed == {}
+
+
+# Whole clusters -----------------------------------------------------------------------------------
+
+
+def test_after_a_join_everyone_holds_exactly_what_the_table_says() -> None:
+    cluster = Cluster(A, B)
+    cluster.form()
+    cluster.start(c, initial=(address_of(A),))
+    master = cluster.settle()
+    for node in cluster.nodes.values():
+        mine = [r.partition for r in master.table.rows if node.me.id in r.replicas]
+        assert sorted(node.fragments) == mine
+
+
+def test_source_that_does_not_hear_the_end_is_told_again() -> None:
+    cluster = Cluster(A, B)
+    cluster.form()
+    cluster.drops = [lambda _, to, m: to == address_of(B) and isinstance(m, Publication)]
+    cluster.start(c, initial=(address_of(A),))
+    cluster.run(3_000)
+    cluster.drops = []
+    cluster.settle()
+    cluster.ask(A, request_of(Ask.LEAVE))
+    cluster.run_until(lambda: cluster.stops == [A])

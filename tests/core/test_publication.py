@@ -1,0 +1,242 @@
+"""Who has which row: the publisher against members that a test plays."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.config import Config
+from holdfast.core.context import Context
+from holdfast.core.effects import Send
+from holdfast.core.membership import Membership
+from holdfast.core.messages import (
+    Completed,
+    Message,
+    Migration,
+    MigrationId,
+    Outcome,
+    Publication,
+    PublicationAck,
+    Versions,
+    VersionsRequest,
+)
+from holdfast.core.participation import Participation
+from holdfast.core.publication import ROWS_MAX, Publisher
+from holdfast.core.table import Row
+from holdfast.ids import Address, MemberId, Millis, PartitionId, Replicas, Term, Version
+from tests.core.harness import A, B, C, D, address_of, member, partition, row, view_of
+
+TERM = Term(1)
+PARTITIONS = 4
+
+
+def publisher_of(partitions: int = PARTITIONS) -> Publisher:
+    """A is the master; B and C are subscribed and hold what A holds."""
+    context = Context(Config(partition_count=partitions, replica_count=2), member(A))
+    context.view = view_of(member(A), member(B), member(C))
+    publisher = Publisher(context, Participation(context, Membership(context)))
+    for other in (B, C):
+        publisher.subscribe(other, context.table.versions)
+    return publisher
+
+
+def sent(publisher: Publisher) -> list[tuple[Address, Message]]:
+    """What went out since the last look."""
+    effects = publisher.context.outbox.take()
+    return [(effect.to, effect.message) for effect in effects if isinstance(effect, Send)]
+
+
+def publications(publisher: Publisher, to: MemberId) -> list[Publication]:
+    publisher.flush()
+    return [
+        message
+        for address, message in sent(publisher)
+        if address == address_of(to) and isinstance(message, Publication)
+    ]
+
+
+def pass_time(publisher: Publisher) -> None:
+    context = publisher.context
+    context.now = Millis(context.now + context.config.retry_ms)
+
+
+def ended(number: int, version: int) -> Completed:
+    before: Replicas = (A, None)
+    migration = Migration(
+        MigrationId(TERM, 1), PartitionId(number), Version(version), (), before, (A, B)
+    )
+    return Completed(migration, Outcome.SUCCESS)
+
+
+def test_what_changed_goes_to_everyone_once_and_nothing_else_does() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)])
+    assert not publisher.is_quiet()
+    publisher.flush()
+    out = sent(publisher)
+    assert [address for address, _ in out] == [address_of(B), address_of(C)]
+    assert all(isinstance(m, Publication) and m.rows == (row(1, 1, A, B),) for _, m in out)
+    publisher.flush()
+    assert sent(publisher) == []
+
+
+def test_unconfirmed_rows_are_repeated_until_they_are_confirmed() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B), row(2, 1, B, A)])
+    (first,) = publications(publisher, B)
+    pass_time(publisher)
+    (again,) = publications(publisher, B)
+    assert again.rows == first.rows
+    assert again.sequence > first.sequence
+    publisher.on_ack(B, PublicationAck(TERM, again.sequence))
+    pass_time(publisher)
+    assert publications(publisher, B) == []
+    assert not publisher.is_quiet()
+
+
+def test_confirmation_of_an_obsolete_sending_confirms_nothing() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)])
+    (first,) = publications(publisher, B)
+    pass_time(publisher)
+    publications(publisher, B)
+    publisher.on_ack(B, PublicationAck(TERM, first.sequence))
+    publisher.on_ack(B, PublicationAck(TERM, 99))
+    pass_time(publisher)
+    assert publications(publisher, B) != []
+
+
+def test_confirmation_of_a_row_that_changed_again_does_not_count() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)])
+    (first,) = publications(publisher, B)
+    publisher.change([row(1, 2, B, A)])
+    publisher.on_ack(B, PublicationAck(TERM, first.sequence))
+    (second,) = publications(publisher, B)
+    assert second.rows == (row(1, 2, B, A),)
+    publisher.on_ack(B, PublicationAck(TERM, second.sequence))
+    pass_time(publisher)
+    assert publications(publisher, B) == []
+
+
+def test_completed_migration_travels_with_its_row_and_is_forgotten_when_all_have_it() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)], [ended(1, 0)])
+    publisher.flush()
+    out = [message for _, message in sent(publisher) if isinstance(message, Publication)]
+    assert [message.completed for message in out] == [(ended(1, 0),)] * 2
+    publisher.on_ack(B, PublicationAck(TERM, out[0].sequence))
+    assert publisher.completed == {partition(1): (ended(1, 0),)}
+    publisher.on_ack(C, PublicationAck(TERM, out[1].sequence))
+    assert publisher.completed == {}
+    assert publisher.is_quiet()
+
+
+def test_member_that_left_holds_nothing_up() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)], [ended(1, 0)])
+    (to_b,) = publications(publisher, B)
+    publisher.on_ack(B, PublicationAck(TERM, to_b.sequence))
+    publisher.forget([C, D])
+    assert publisher.is_quiet()
+    assert publisher.completed == {}
+    assert publisher.subscribers == (B,)
+
+
+def test_stranger_confirms_nothing() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)])
+    publisher.on_ack(D, PublicationAck(TERM, 1))
+    assert not publisher.is_quiet()
+
+
+def test_alone_nothing_has_to_be_remembered() -> None:
+    publisher = publisher_of()
+    publisher.forget([B, C])
+    publisher.change([row(1, 1, A, B)], [ended(1, 0)])
+    assert publisher.completed == {}
+    assert publisher.is_quiet()
+
+
+def test_member_that_joins_gets_every_row_that_it_lacks() -> None:
+    publisher = publisher_of()
+    publisher.forget([B, C])
+    publisher.change([row(1, 1, A, B), row(2, 5, B, A)])
+    publisher.subscribe(B, [-1, 1, 4, -1])
+    (message,) = publications(publisher, B)
+    assert message.rows == (row(2, 5, B, A),)
+
+
+def test_row_that_the_master_took_already_is_published_all_the_same() -> None:
+    publisher = publisher_of()
+    publisher.context.table.set(row(1, 1, A, B))
+    publisher.change([row(1, 1, A, B)])
+    (message,) = publications(publisher, B)
+    assert message.rows == (row(1, 1, A, B),)
+
+
+def test_end_under_an_earlier_master_is_told_only_while_someone_lacks_the_row() -> None:
+    publisher = publisher_of()
+    publisher.context.table.set(row(1, 1, A, B))
+    publisher.remember(ended(1, 0))
+    assert publisher.completed == {}
+    publisher.subscribe(B, [-1, -1, -1, -1])
+    publisher.remember(ended(1, 0))
+    (message,) = publications(publisher, B)
+    assert message.completed == (ended(1, 0),)
+
+
+def test_large_table_goes_in_several_messages() -> None:
+    publisher = publisher_of(ROWS_MAX + 1)
+    publisher.change([row(n, 1, A, B) for n in range(ROWS_MAX + 1)])
+    messages = publications(publisher, B)
+    assert [len(message.rows) for message in messages] == [ROWS_MAX, 1]
+    for message in messages:
+        publisher.on_ack(B, PublicationAck(TERM, message.sequence))
+    assert [len(m.rows) for m in publications(publisher, C)] == []
+
+
+def test_new_mastership_begins_with_nobody() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)], [ended(1, 0)])
+    publisher.begin()
+    assert publisher.subscribers == ()
+    assert publisher.completed == {}
+    assert publisher.is_quiet()
+
+
+# Stamps -------------------------------------------------------------------------------------------
+
+
+def asked(publisher: Publisher, stamps: dict[MemberId, int]) -> list[Address]:
+    publisher.compare_stamps(stamps)
+    return [to for to, message in sent(publisher) if isinstance(message, VersionsRequest)]
+
+
+def test_whoever_differs_although_nothing_is_under_way_is_asked() -> None:
+    publisher = publisher_of()
+    stamp = publisher.context.table.stamp
+    assert asked(publisher, {B: stamp, C: stamp + 1}) == [address_of(C)]
+    assert asked(publisher, {B: stamp}) == []
+
+
+def test_whoever_has_not_confirmed_everything_may_differ() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)])
+    assert asked(publisher, {B: 0, C: 0}) == []
+
+
+@pytest.mark.parametrize("who", [B, D])
+def test_member_that_is_ahead_is_told_of(who: MemberId) -> None:
+    publisher = publisher_of()
+    assert not publisher.on_versions(who, Versions(TERM, (-1, 0, -1, -1)))
+
+
+def test_member_that_is_behind_gets_what_it_lacks_and_a_stranger_nothing() -> None:
+    publisher = publisher_of()
+    held: Row = row(1, 1, A, B)
+    publisher.context.table.set(held)
+    assert publisher.on_versions(D, Versions(TERM, (-1, -1, -1, -1)))
+    assert publisher.on_versions(B, Versions(TERM, (-1, -1, -1, -1)))
+    publisher.flush()
+    out = [(to, m.rows) for to, m in sent(publisher) if isinstance(m, Publication)]
+    assert out == [(address_of(B), (held,))]

@@ -1,0 +1,299 @@
+"""When the table is repaired and planned anew, and towards which target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.effects import NoticeKind
+from holdfast.core.events import Continued
+from holdfast.core.messages import Ask, CommitAck, MigrationRequest, NewView
+from holdfast.core.node import Node
+from holdfast.core.rebalancing import Activity
+from holdfast.core.states import ClusterState
+from holdfast.core.views import Kind
+from holdfast.ids import MemberId, Millis, Replicas
+from tests.core.harness import (
+    A,
+    B,
+    C,
+    Cluster,
+    D,
+    address_of,
+    losing,
+    member,
+    request_of,
+)
+
+GRACE = 30_000
+
+
+def cluster_in(state: ClusterState, *ids: MemberId, **settings: object) -> tuple[Cluster, Node]:
+    """Members in a state, all settled."""
+    cluster = Cluster(*ids, **settings)
+    master = cluster.form()
+    if state is not ClusterState.ACTIVE:
+        cluster.ask(A, request_of(Ask.STATE, "state", state=state))
+        cluster.settle()
+    return cluster, master
+
+
+def active(*ids: MemberId, **settings: object) -> tuple[Cluster, Node]:
+    return cluster_in(ClusterState.ACTIVE, *ids, **settings)
+
+
+def rows_of(node: Node) -> list[Replicas]:
+    return [row.replicas for row in node.table.rows]
+
+
+def dies(cluster: Cluster, *ids: MemberId, incarnation: int = 1) -> None:
+    """Members die, and the arbiter says so."""
+    cluster.crash(*ids)
+    for dead in ids:
+        cluster.confirm_dead(dead, incarnation)
+    cluster.run(100)
+
+
+# Fresh --------------------------------------------------------------------------------------------
+
+
+def test_fresh_table_needs_no_migration() -> None:
+    cluster, master = active(A, B, C)
+    assert all(row.version == 1 and None not in row.replicas for row in master.table.rows)
+    assert cluster.messages(MigrationRequest) == []
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+
+
+def test_nothing_is_assigned_before_everyone_knows_the_members() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.drops = [lambda _, to, m: to == address_of(C) and isinstance(m, NewView)]
+    cluster.start_all()
+    cluster.run(2_000)
+    assert all(row == (None, None, None) for row in rows_of(cluster.nodes[A]))
+    cluster.drops = []
+    cluster.settle()
+    assert all(None not in row for row in rows_of(cluster.nodes[A]))
+
+
+def test_without_data_members_nothing_is_assigned() -> None:
+    cluster = Cluster(A, B)
+    cluster.start(member(A))
+    cluster.start(member(B, kind=Kind.LITE))
+    master = cluster.settle()
+    assert all(row == (A, None, None) for row in rows_of(master))
+    cluster.crash(A)
+    cluster.confirm_dead(A)
+    cluster.run(GRACE + 5_000)
+    assert cluster.nodes[B].is_master
+    assert all(row == (A, None, None) for row in rows_of(cluster.nodes[B]))
+    cluster.start(member(D), initial=(address_of(B),))
+    master = cluster.settle()
+    assert all(row == (D, None, None) for row in rows_of(master))
+    assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == 6
+
+
+# Loss ---------------------------------------------------------------------------------------------
+
+
+def test_backup_is_promoted_at_once_and_copies_are_made_anew_after_the_grace() -> None:
+    cluster, master = active(A, B, C, D)
+    dies(cluster, D)
+    assert all(row[0] is not None and D not in row for row in rows_of(master))
+    gaps = sum(None in row for row in rows_of(master))
+    assert gaps
+    cluster.run(GRACE - 1_000)
+    assert sum(None in row for row in rows_of(master)) == (0 if cluster is None else gaps)
+    cluster.run(3_000)
+    cluster.settle()
+    assert all(None not in row for row in rows_of(master))
+
+
+def test_member_with_files_that_returns_within_the_grace_gets_back_what_it_had() -> None:
+    cluster = Cluster(A, B, C, D)
+    master = cluster.form(persistent=True)
+    before = rows_of(master)
+    dies(cluster, D)
+    cluster.run(10_000)
+    assert rows_of(master) != before
+    cluster.start(member(D, 2, persistent=True))
+    cluster.settle()
+    assert rows_of(master) == before
+
+
+def test_member_without_files_whose_death_is_a_fact_is_not_awaited() -> None:
+    cluster, master = active(A, B, C, D)
+    dies(cluster, D)
+    cluster.run(5_000)
+    awaited = master.leadership.rebalancing.awaited
+    assert not awaited(MemberId("nobody"))
+    assert not awaited(D)
+    assert all(None not in row for row in rows_of(master))
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_partition_whose_members_all_left_waits_for_those_that_may_come_back(
+    *, persistent: bool
+) -> None:
+    cluster = Cluster(A, B, C, replica_count=1, backup_count=0)
+    master = cluster.form(persistent=persistent)
+    owned = [row.partition for row in master.table.rows if row.owner == C]
+    cluster.crash(C)
+    cluster.run_until(lambda: master.view is not None and len(master.view.members) == 2)
+    cluster.run(1_000)
+    assert [row.partition for row in master.table.rows if row.owner == C] == owned
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    if persistent:
+        cluster.start(member(C, 2, persistent=True))
+        cluster.settle()
+        assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    else:
+        cluster.run(GRACE + 1_000)
+        lost = cluster.noticed(NoticeKind.PARTITION_LOST)
+        assert [notice.about for notice in lost] == [f"partition {p}" for p in owned]
+        assert {notice.detail for notice in lost} == {"highest lost index 0"}
+        assert all(row.owner in (A, B) for row in master.table.rows)
+
+
+def test_state_that_does_not_promote_waits_for_ever() -> None:
+    cluster, master = cluster_in(ClusterState.FROZEN, A, B, C)
+    before = rows_of(master)
+    dies(cluster, C)
+    cluster.run(200_000)
+    assert rows_of(master) == before
+    assert master.leadership.rebalancing.awaited(C)
+    cluster.start(member(C, 2))
+    cluster.settle()
+    assert rows_of(master) == before
+
+
+def test_state_without_migrations_promotes_and_makes_no_copies() -> None:
+    cluster, master = cluster_in(ClusterState.NO_MIGRATION, A, B, C, D)
+    dies(cluster, D)
+    cluster.run(GRACE * 3)
+    assert all(row[0] is not None for row in rows_of(master))
+    assert any(None in row for row in rows_of(master))
+    assert cluster.messages(MigrationRequest) == []
+    cluster.ask(A, request_of(Ask.STATE, "back", state=ClusterState.ACTIVE))
+    cluster.settle()
+    cluster.run(GRACE)
+    cluster.settle()
+    assert all(None not in row for row in rows_of(master))
+
+
+# The stable table ---------------------------------------------------------------------------------
+
+
+def test_stable_cluster_gives_back_what_a_returning_member_had_and_moves_nothing_else() -> None:
+    cluster = Cluster(A, B, C, D)
+    master = cluster.form(persistent=True)
+    cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    before = rows_of(master)
+    dies(cluster, D)
+    cluster.run(300_000)
+    assert any(None in row for row in rows_of(master))
+    assert cluster.messages(MigrationRequest) == []
+    cluster.start(member(D, 2, persistent=True))
+    cluster.settle()
+    assert rows_of(master) == before
+
+
+@pytest.mark.parametrize("after", [0, 60_000])
+def test_stable_cluster_repairs_when_nobody_is_awaited_any_more(after: int) -> None:
+    cluster = Cluster(A, B, C, D, stable_repair_after_ms=Millis(after))
+    master = cluster.form(persistent=True)
+    cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    dies(cluster, D)
+    if after:
+        cluster.run(after - 2_000)
+        assert any(None in row for row in rows_of(master))
+    cluster.run(10_000)
+    assert all(None not in row for row in rows_of(master))
+
+
+def test_stable_cluster_without_a_stable_table_moves_nothing() -> None:
+    cluster, master = cluster_in(ClusterState.STABLE_CLUSTER, A, B, C)
+    before = rows_of(master)
+    master.membership.keep_stable(None)
+    master.leadership.rebalancing.again()
+    cluster.run(5_000)
+    assert rows_of(master) == before
+
+
+def test_stable_row_whose_members_are_all_away_is_left_alone() -> None:
+    cluster = Cluster(A, B, C, replica_count=1, backup_count=0)
+    master = cluster.form(persistent=True)
+    cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    before = rows_of(master)
+    dies(cluster, C)
+    cluster.run(100_000)
+    assert rows_of(master) == before
+
+
+# Planning -----------------------------------------------------------------------------------------
+
+
+def test_plan_is_cut_into_slices() -> None:
+    cluster = Cluster(A, B, plan_slice_rows=2, partition_count=10)
+    master = cluster.form()
+    cluster.start(member(C), initial=(address_of(A),))
+    activities: list[Activity] = []
+    for _ in range(3_000):
+        cluster.run(1)
+        activities.append(master.leadership.rebalancing.activity)
+    assert Activity.MOVING in activities
+    assert activities[-1] is Activity.IDLE
+    cluster.settle()
+    assert all(None not in row for row in rows_of(master))
+
+
+def planning() -> tuple[Cluster, Node]:
+    """A has begun to plan and waits for its next slice."""
+    cluster, master = active(A, B)
+    cluster.nodes[B].context.tell("test", "quiet")
+    master.leadership.rebalancing.again()
+    cluster.inject(member(B), A, NewView(replace(master.view)))  # type: ignore[type-var]
+    assert master.leadership.rebalancing.activity is Activity.PLANNING
+    return cluster, master
+
+
+def test_plan_of_an_older_table_is_thrown_away() -> None:
+    cluster, master = planning()
+    held = master.table.row(master.table.rows[0].partition)
+    master.leadership.publisher.change([replace(held, version=held.version + 1)])  # type: ignore[arg-type]
+    cluster.step(A, Continued())
+    cluster.settle()
+    assert master.leadership.rebalancing.activity is Activity.IDLE
+
+
+def test_slice_that_nobody_waits_for_does_nothing() -> None:
+    cluster, master = active(A, B)
+    assert cluster.step(A, Continued()) == []
+    assert master.leadership.rebalancing.activity is Activity.IDLE
+
+
+def test_migration_that_fails_again_and_again_is_planned_again_after_a_moment() -> None:
+    cluster = Cluster(A, B, migration_timeout_ms=Millis(1_000))
+    master = cluster.form()
+    cluster.drops = [losing(MigrationRequest, CommitAck)]
+    cluster.start(member(C), initial=(address_of(A),))
+    cluster.run(8_000)
+    assert master.leadership.execution.progress.failed > 1
+    assert len(cluster.noticed(NoticeKind.MIGRATIONS_PLANNED)) < 10
+    cluster.drops = []
+    cluster.settle()
+    assert all(None not in row for row in rows_of(master))
+
+
+def test_row_whose_owner_is_away_is_not_planned() -> None:
+    cluster = Cluster(A, B, C, replica_count=1, backup_count=0)
+    master = cluster.form(persistent=True)
+    owned = [row.partition for row in master.table.rows if row.owner == C]
+    cluster.crash(C)
+    cluster.run_until(lambda: master.view is not None and len(master.view.members) == 2)
+    cluster.start(member(D, persistent=True), initial=(address_of(A),))
+    cluster.run(8_000)
+    assert [row.partition for row in master.table.rows if row.owner == C] == owned

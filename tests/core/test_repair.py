@@ -1,0 +1,74 @@
+"""What becomes of rows when members leave."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.repair import give_away, repair_table, repaired
+from holdfast.core.table import Row
+from holdfast.ids import MemberId, PartitionId, Replicas, Version
+from tests.core.harness import A, B, C, D, partition, row
+
+SOME = (A, B, C, D)
+rows_of_four = st.permutations([*SOME, None, None]).map(lambda order: tuple(order[:4]))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "gone", "expected"),
+    [
+        ((A, B, C), {B}, (A, None, C)),
+        ((A, B, C), {A}, (B, None, C)),
+        ((A, B, C), {A, B}, (C, None, None)),
+        ((None, None, C), set(), (C, None, None)),
+        ((A, None, None), {A}, (None, None, None)),
+    ],
+)
+def test_hottest_living_replica_becomes_owner_and_the_others_stay(
+    replicas: Replicas, gone: set[MemberId], expected: Replicas
+) -> None:
+    assert repaired(replicas, lambda member: member not in gone) == expected
+
+
+@given(
+    st.lists(rows_of_four, max_size=6),
+    st.frozensets(st.sampled_from(SOME)),
+    st.frozensets(st.sampled_from(SOME)),
+)
+def test_every_row_is_whole_repaired_awaited_or_lost(
+    replicas: list[Replicas], present: frozenset[MemberId], awaited: frozenset[MemberId]
+) -> None:
+    rows = [Row(PartitionId(n), Version(1), r) for n, r in enumerate(replicas)]
+    repair = repair_table(rows, present.__contains__, awaited.__contains__)
+    for held in rows:
+        living = [member for member in held.replicas if member in present]
+        if living:
+            now = repair.changes.get(held.partition, held.replicas)
+            assert [member for member in now if member is not None] == living
+            assert now[0] == living[0]
+            assert held.partition not in repair.lost
+        elif any(member in awaited for member in held.holders):
+            assert held.partition not in repair.changes
+            assert held.partition not in repair.lost
+        else:
+            indexes = [i for i, member in enumerate(held.replicas) if member is not None]
+            assert repair.lost[held.partition] == max(indexes, default=-1)
+    assert all(repair.changes[p] != rows[p].replicas for p in repair.changes)
+
+
+def test_row_that_never_had_an_owner_loses_nothing() -> None:
+    repair = repair_table([row(0, -1, None, None)], lambda _: True, lambda _: True)
+    assert repair.lost == {0: -1}
+    assert repair.changes == {}
+
+
+def test_lost_partitions_go_to_whoever_owns_least_the_oldest_first() -> None:
+    lost = [partition(n) for n in range(4)]
+    rows = give_away(lost, {A: 2, D: 9}, [A, B, C], 3)
+    assert [row[0] for row in rows.values()] == [B, C, B, C]
+    assert all(row[1:] == (None, None) for row in rows.values())
+
+
+def test_nobody_is_given_anything_where_nobody_is() -> None:
+    assert give_away([partition(0)], {}, [], 3) == {}

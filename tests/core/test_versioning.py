@@ -1,0 +1,67 @@
+"""One version for all rows below level 3, one for each row from there on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.table import Row, Table
+from holdfast.core.versioning import (
+    decided,
+    one_at_a_time,
+    parallel_max,
+    raised,
+    versions_are_global,
+)
+from holdfast.ids import Version
+from tests.core.harness import A, B, partition, row
+
+
+def table_of(*rows: Row) -> Table:
+    table = Table(3, 2)
+    table.apply(rows)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("level", "is_global", "parallel"), [(1, True, 1), (2, True, 1), (3, False, 10)]
+)
+def test_levels_below_three_have_one_version_and_one_migration(
+    level: int, *, is_global: bool, parallel: int
+) -> None:
+    assert versions_are_global(level) is is_global
+    assert one_at_a_time(level) is is_global
+    assert parallel_max(level, 10) == parallel
+
+
+def test_level_three_raises_only_the_rows_that_change() -> None:
+    table = table_of(row(0, 4, A, B), row(1, 7, A, B))
+    changes = {partition(0): (B, None), partition(2): (A, None)}
+    assert raised(table, 3, changes) == (row(0, 5, B, None), row(2, 1, A, None))
+    assert raised(table, 3, {partition(0): (B, None)}, by=2) == (row(0, 6, B, None),)
+
+
+def test_lower_levels_raise_every_row_to_one_version() -> None:
+    table = table_of(row(0, 4, A, B), row(1, 7, A, B))
+    assert raised(table, 2, {partition(0): (B, None)}) == (
+        row(0, 8, B, None),
+        row(1, 8, A, B),
+        row(2, 8, None, None),
+    )
+    assert raised(Table(3, 2), 1, {})[0].version == 1
+
+
+@given(st.integers(1, 3), st.lists(st.integers(0, 9), min_size=3, max_size=3))
+def test_every_change_is_newer_than_what_it_replaces(level: int, versions: list[int]) -> None:
+    table = table_of(*(row(n, version, A, B) for n, version in enumerate(versions)))
+    for change in raised(table, level, {partition(1): (B, A)}):
+        assert change.version > table.row(change.partition).version
+    assert frozenset(table.apply(raised(table, level, {partition(1): (B, A)})))
+
+
+def test_decided_row_takes_the_others_along_only_where_versions_are_global() -> None:
+    table = table_of(row(0, 4, A, B), row(1, 4, A, B), row(2, 4, B, A))
+    end = Row(partition(1), Version(6), (B, None))
+    assert decided(table, 3, end) == (end,)
+    assert decided(table, 2, end) == (row(0, 6, A, B), end, row(2, 6, B, A))
