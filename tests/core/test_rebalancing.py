@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.effects import NoticeKind
-from holdfast.core.events import Continued
-from holdfast.core.messages import Ask, CommitAck, MigrationRequest, NewView
+from holdfast.core.events import Continued, Woke
+from holdfast.core.messages import Ask, CommitAck, Heartbeat, MigrationRequest
 from holdfast.core.node import Node
 from holdfast.core.rebalancing import Activity
 from holdfast.core.states import ClusterState
@@ -67,7 +67,7 @@ def test_fresh_table_needs_no_migration() -> None:
 
 def test_nothing_is_assigned_before_everyone_knows_the_members() -> None:
     cluster = Cluster(A, B, C)
-    cluster.drops = [lambda _, to, m: to == address_of(C) and isinstance(m, NewView)]
+    cluster.drops = [lambda sender, _, m: sender == C and isinstance(m, Heartbeat)]
     cluster.start_all()
     cluster.run(2_000)
     assert all(row == (None, None, None) for row in rows_of(cluster.nodes[A]))
@@ -97,13 +97,14 @@ def test_without_data_members_nothing_is_assigned() -> None:
 
 
 def test_backup_is_promoted_at_once_and_copies_are_made_anew_after_the_grace() -> None:
-    cluster, master = active(A, B, C, D)
+    cluster = Cluster(A, B, C, D)
+    master = cluster.form(persistent=True)
     dies(cluster, D)
     assert all(row[0] is not None and D not in row for row in rows_of(master))
     gaps = sum(None in row for row in rows_of(master))
     assert gaps
     cluster.run(GRACE - 1_000)
-    assert sum(None in row for row in rows_of(master)) == (0 if cluster is None else gaps)
+    assert sum(None in row for row in rows_of(master)) == gaps
     cluster.run(3_000)
     cluster.settle()
     assert all(None not in row for row in rows_of(master))
@@ -253,9 +254,8 @@ def test_plan_is_cut_into_slices() -> None:
 def planning() -> tuple[Cluster, Node]:
     """A has begun to plan and waits for its next slice."""
     cluster, master = active(A, B)
-    cluster.nodes[B].context.tell("test", "quiet")
     master.leadership.rebalancing.again()
-    cluster.inject(member(B), A, NewView(replace(master.view)))  # type: ignore[type-var]
+    cluster.step(A, Woke())
     assert master.leadership.rebalancing.activity is Activity.PLANNING
     return cluster, master
 

@@ -9,6 +9,7 @@ import pytest
 from holdfast.core.effects import Answer
 from holdfast.core.messages import (
     Ask,
+    MigrationRequest,
     NewView,
     Refusal,
     Request,
@@ -309,15 +310,16 @@ def test_departure_drains_first_and_nothing_is_lost() -> None:
 
 
 @pytest.mark.parametrize("state", ["NO_MIGRATION", "FROZEN", "PASSIVE"])
-def test_departure_is_immediate_where_nothing_moves(state: str) -> None:
+def test_departure_does_not_drain_where_nothing_moves(state: str) -> None:
     cluster = Cluster(A, B, C)
     cluster.form()
     cluster.ask(A, request_of(Ask.STATE, "s", state=ClusterState(state)))
     cluster.settle()
-    at = cluster.now
+    before = [row.replicas for row in cluster.nodes[A].table.rows]
     cluster.ask(C, LEAVE)
     cluster.run_until(lambda: cluster.stops == [C])
-    assert cluster.now - at < 1_000
+    assert cluster.messages(MigrationRequest) == []
+    assert all(C in row for row in before)
     assert outcome(cluster).error == ""
 
 
@@ -355,22 +357,26 @@ def test_departure_outside_a_cluster_is_done_at_once() -> None:
     assert cluster.stops == [B]
 
 
-def test_departure_is_over_when_a_view_lists_the_leaver_no_more() -> None:
+def test_departure_ends_whatever_else_was_asked() -> None:
     cluster = follower()
     cluster.ask(B, LEAVE)
     cluster.ask(B, request_of(Ask.LEAVE, "too"))
     cluster.ask(B, request_of(Ask.STATE, "state", state=ClusterState.FROZEN))
-    cluster.ask(B, request_of(Ask.DEMOTE, "demote"))
-    assert cluster.nodes[B].requests.leaving
-    cluster.inject(a, B, NewView(view_of(a, c, term=2)))
+    cluster.inject(a, B, RequestDone("q", view_of(a, c, version=2)))
     errors = {name: [x.error for x in answers] for name, answers in cluster.answers.items()}
-    assert errors == {
-        "q": [""],
-        "too": [""],
-        "state": ["IllegalState"],
-        "demote": ["IllegalState"],
-    }
+    assert errors == {"q": [""], "too": [""], "state": ["IllegalState"]}
     assert cluster.stops == [B]
+
+
+def test_leaver_that_is_out_of_the_view_asks_around_until_it_is_told() -> None:
+    cluster = follower()
+    cluster.ask(B, LEAVE)
+    cluster.inject(a, B, NewView(view_of(a, c, version=2)))
+    cluster.sent.clear()
+    cluster.run(600)
+    assert cluster.messages(Request, to=A)
+    assert cluster.messages(Request, to=C)
+    assert cluster.stops == []
 
 
 def test_departure_that_the_master_knows_is_done() -> None:
@@ -448,7 +454,6 @@ def test_word_of_a_request_that_is_not_open_is_ignored() -> None:
 def test_refusal_and_pending_reach_the_asker() -> None:
     cluster = follower()
     cluster.ask(B, request_of(Ask.STATE, state=ClusterState.FROZEN))
-    assert not cluster.nodes[B].requests.leaving
     cluster.inject(a, B, RequestPending("q", "busy"))
     assert [pending.reason for pending in cluster.pendings] == ["busy"]
     cluster.inject(a, B, Refusal("q", "IllegalState", "no"))

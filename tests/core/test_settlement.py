@@ -142,6 +142,7 @@ def settling() -> tuple[Cluster, Node]:
     cluster.form()
     cluster.crash(A)
     cluster.drops = [losing(Fetch, NewView)]
+    cluster.sent.clear()
     cluster.run_until(lambda: bool(cluster.messages(Fetch)))
     cluster.crash(C)
     return cluster, cluster.nodes[B]

@@ -39,7 +39,6 @@ def test_level_three_raises_only_the_rows_that_change() -> None:
     table = table_of(row(0, 4, A, B), row(1, 7, A, B))
     changes = {partition(0): (B, None), partition(2): (A, None)}
     assert raised(table, 3, changes) == (row(0, 5, B, None), row(2, 1, A, None))
-    assert raised(table, 3, {partition(0): (B, None)}, by=2) == (row(0, 6, B, None),)
 
 
 def test_lower_levels_raise_every_row_to_one_version() -> None:

@@ -105,8 +105,13 @@ class Context:
             self.outbox.send(to, message)
 
     def send_member(self, member_id: MemberId | None, message: Message) -> None:
-        """Send to a listed member; nobody hears it if the id is not listed."""
-        member = None if self.view is None or member_id is None else self.view.find(member_id)
+        """Send to a listed member, or to a master that is taking itself out."""
+        if self.view is None or member_id is None:
+            return
+        known = self.view.members
+        if member_id == self.view.master:
+            known = (*known, *self.view.departed)
+        member = next((member for member in known if member.id == member_id), None)
         if member is not None:
             self.send(member.address, message)
 

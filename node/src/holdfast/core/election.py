@@ -223,6 +223,15 @@ class Election:
         for voter in ballot.voters:
             if voter.id != context.me.id and voter.id not in self.promises:
                 context.send(voter.address, claim)
+        if claim.probe:
+            self._ask_around(ballot, claim)
+
+    def _ask_around(self, ballot: Ballot, claim: Claim) -> None:
+        """Whoever knows a newer view answers with it, be it no voter of mine."""
+        asked = [voter.address for voter in ballot.voters]
+        for address in self.context.config.initial:
+            if address != self.context.me.address and address not in asked:
+                self.context.send(address, claim)
 
     def on_promise(self, message: Promise) -> None:
         """Count it, or learn from the refusal."""

@@ -210,7 +210,8 @@ class Execution:
     def _succeed(self, running: Running) -> None:
         migration = running.migration
         running.course = COURSES.next(running.course, Word.COMMITTED, self.context.story())
-        row = Row(migration.partition, migration.version_committed, migration.after)
+        held = self.context.table.row(migration.partition)
+        row = held.changed(migration.version_committed, migration.after)
         self.progress.completed += 1
         self._end(running, row, Outcome.SUCCESS, "")
         self.schedule.finish(migration.partition, running.party, migration.after[0])
@@ -218,7 +219,8 @@ class Execution:
     def _fail(self, running: Running, reason: str) -> None:
         migration = running.migration
         running.course = COURSES.next(running.course, Word.FAILS, self.context.story())
-        row = Row(migration.partition, migration.version_failed, migration.before)
+        held = self.context.table.row(migration.partition)
+        row = held.changed(migration.version_failed, migration.before)
         self.progress.failed += 1
         self.failed = True
         self._end(running, row, Outcome.FAILED, reason)

@@ -105,6 +105,8 @@ class Membership:
         lease of this view, promised away or not."""
         self.discounted: frozenset[tuple[MemberId, int]] = frozenset()
         """Dead members of the view that no majority needs to count."""
+        self.returned: dict[MemberId, int] = {}
+        """Of those, the later stays that were heard."""
         self.loaded = False
         self.fresh = False
         """Whether a stay has just begun with an unknown table; the node clears it."""
@@ -363,7 +365,16 @@ class Membership:
         return electorates(view, self._is_discounted)
 
     def _is_discounted(self, member: Member) -> bool:
+        """Dead, and not back: a later stay from the same files votes by its id again."""
+        if self.returned.get(member.id, -1) > member.incarnation:
+            return False
         return (member.id, member.incarnation) in self.discounted
+
+    def hear(self, origin: Origin) -> None:
+        """Somebody speaks: if an earlier stay of it was discounted, it is to be counted again."""
+        if any(member_id == origin.id for member_id, _ in self.discounted):
+            known = self.returned.get(origin.id, -1)
+            self.returned[origin.id] = max(known, origin.incarnation)
 
     # The stable table -----------------------------------------------------------------------------
 

@@ -280,6 +280,7 @@ class Node:
         self.membership.confirm_dead(event.id, event.incarnation, died_at)
 
     def _on_received(self, event: events.Received) -> None:
+        self.membership.hear(event.origin)
         self._dispatch(event.origin, event.message)
 
     def _dispatch(self, origin: Origin, message: object) -> None:

@@ -14,6 +14,8 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
   migration failed (`execution`).
 * A migration ends for a participant when it applies a row of the partition with a greater version:
   the row says what became of it. The completed list that comes along says so in words.
+* The data of a partition begins empty, at every index, with the row that first assigned it or
+  gave it away after a loss: its epoch. Data of an older epoch is replaced by the empty one.
 * A member that lost its index keeps the data, fenced, until the row has as many holders as were
   promised. A rolled-back destination keeps only what it had.
 
@@ -243,7 +245,8 @@ class Participation:
     def _commit(self, active: Active) -> None:
         context, migration = self.context, active.migration
         active.part = PARTS.next(active.part, Turn.COMMIT, context.story())
-        row = Row(migration.partition, migration.version_committed, migration.after)
+        held = context.table.row(migration.partition)
+        row = held.changed(migration.version_committed, migration.after)
         if active.incoming is not None:
             context.hold(migration.partition, active.incoming)
         self.unpublished[migration.partition] = row.version
@@ -297,8 +300,9 @@ class Participation:
     def _keep_or_drop(self, row: Row) -> None:
         context = self.context
         if row.index_of(context.me.id) != NO_INDEX:
-            if row.partition not in context.fragments:
-                context.hold(row.partition, Fragment(row.version, 0))
+            held = context.fragments.get(row.partition)
+            if held is None or held.epoch != row.epoch:
+                context.hold(row.partition, Fragment(row.epoch, 0))
         elif self._enough_hold(row):
             context.drop(row.partition)
 
@@ -319,7 +323,7 @@ class Participation:
                 continue
             success = entry.outcome is Outcome.SUCCESS
             replicas = migration.after if success else migration.before
-            taken = self.context.table.apply((Row(partition, entry.version_after, replicas),))
+            taken = self.context.table.apply((row.changed(entry.version_after, replicas),))
             self.context.persist_rows(taken)
             self.published(taken)
 

@@ -58,7 +58,8 @@ def electorates(view: View, is_discounted: Discounted) -> tuple[Electorate, ...]
     newest = _electorate(view.voters, view.members, is_discounted)
     if not view.base:
         return (newest,)
-    return (newest, _electorate(view.base, view.base, is_discounted))
+    base = tuple(view.find(voter.id) or voter for voter in view.base)
+    return (newest, _electorate(base, base, is_discounted))
 
 
 def _electorate(

@@ -207,15 +207,17 @@ class Rebalancing:
     def _give(
         self, view: View, rows: dict[PartitionId, Replicas], lost: dict[PartitionId, int]
     ) -> None:
-        self._publish(view, rows)
+        self._publish(view, rows, anew=True)
         for partition, highest in lost.items():
             if highest >= 0 and partition in rows:
                 detail = f"highest lost index {highest}"
                 self.context.notice(NoticeKind.PARTITION_LOST, f"partition {partition}", detail)
 
-    def _publish(self, view: View, changes: dict[PartitionId, Replicas]) -> None:
+    def _publish(
+        self, view: View, changes: dict[PartitionId, Replicas], *, anew: bool = False
+    ) -> None:
         if changes:
-            self.publisher.change(raised(self.context.table, view.level, changes))
+            self.publisher.change(raised(self.context.table, view.level, changes, anew=anew))
 
     # Planning -------------------------------------------------------------------------------------
 

@@ -133,12 +133,21 @@ class Requests:
             context.timers.set(REPEAT, context.now + context.config.retry_ms)
         if context.timers.due(REPEAT, context.now):
             context.timers.set(REPEAT, context.now + context.config.retry_ms)
-            for entry in tuple(self.open.values()):
-                if context.view is not None:
-                    context.send_member(context.view.master, entry.request)
+            self._repeat()
         if not self.open:
             context.timers.clear(REPEAT)
         context.leaving = any(entry.request.ask is Ask.LEAVE for entry in self.open.values())
+
+    def _repeat(self) -> None:
+        """To the master; one who is out of the view, and may not know the newest, asks around."""
+        context, view = self.context, self.context.view
+        if view is None:
+            return
+        around = () if self.membership.phase is Phase.MEMBER else view.members
+        for entry in tuple(self.open.values()):
+            context.send_member(view.master, entry.request)
+            for member in around:
+                context.send(member.address, entry.request)
 
     def _look_at(self, entry: Open) -> None:
         context, request = self.context, entry.request

@@ -12,8 +12,8 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   the view, gets no partition any more, and its own move away. When it holds no index it becomes
   lite, or is taken out. The mark lasts as long as the request is repeated: when the asker gave up,
   the member takes partitions again. Where the state moves nothing a departure is taken out at once;
-  its copies elsewhere are in sync. The master takes itself out last of all and leads that view until
-  it is committed. The last data member can't be demoted; it may depart, with its files.
+  its copies elsewhere are in sync. The master takes itself out last of all, and leads that view
+  until it is committed. The last data member can't be demoted; it may depart, with its files.
 * A state or level change is led by `transition`. The state that holds already is a no-op.
 * A change of the view waits its turn: one at a time (`mastership`).
 
@@ -34,7 +34,15 @@ from typing import Final
 
 from holdfast.core.context import Context
 from holdfast.core.mastership import Mastership
-from holdfast.core.messages import Ask, Origin, Refusal, Request, RequestDone, RequestPending
+from holdfast.core.messages import (
+    Ask,
+    NotListed,
+    Origin,
+    Refusal,
+    Request,
+    RequestDone,
+    RequestPending,
+)
 from holdfast.core.states import Rebalance
 from holdfast.core.transition import Ended, Transition
 from holdfast.core.versioning import LEVEL_PROMOTION
@@ -82,6 +90,8 @@ class Service:
         if view is None or not self.mastership.leading:
             if request.ask in (Ask.PROMOTE, Ask.DEMOTE):
                 raise IllegalState("this member is not the master, or not yet")
+            if view is not None and view.find(origin.id) is None:
+                self.context.send(origin.address, NotListed(view))
             return False
         if request.ask in (Ask.LEAVE, Ask.DEMOTE):
             self._drain_asked_at[origin.id] = self.context.now
@@ -150,7 +160,7 @@ class Service:
     @staticmethod
     def _drains(view: View, member: Member) -> bool:
         """Whether its copies can go elsewhere before it does."""
-        others = any(other.id != member.id for other in view.candidates)
+        others = any(other.id != member.id for other in view.voters)
         moves = view.attributes.rebalance is Rebalance.YES
         return member.kind is Kind.DATA and moves and others
 

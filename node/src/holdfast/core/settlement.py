@@ -170,9 +170,10 @@ class Settlement:
         for entry in self._known_ends():
             self.publisher.remember(entry)
         for migration in self._active():
-            if table.row(migration.partition).version > migration.version_before:
+            held = table.row(migration.partition)
+            if held.version > migration.version_before:
                 continue
-            row = Row(migration.partition, migration.version_failed, migration.before)
+            row = held.changed(migration.version_failed, migration.before)
             rolled_back = Completed(migration, Outcome.FAILED)
             self.publisher.change(decided(table, view.level, row), (rolled_back,))
             self.context.notice(

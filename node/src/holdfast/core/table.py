@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import mmh3
@@ -53,6 +53,13 @@ class Row:
     partition: PartitionId
     version: Version
     replicas: Replicas
+    epoch: Version = Version(0)
+    """The version at which the data of this partition began: its first assignment, or the last
+    time that it was lost. Data of another epoch belongs to a history that was given up."""
+
+    def changed(self, version: Version, replicas: Replicas) -> Row:
+        """The same data, in other places."""
+        return replace(self, version=version, replicas=replicas)
 
     @property
     def owner(self) -> MemberId | None:

@@ -45,18 +45,24 @@ def versions_are_global(level: int) -> bool:
 
 
 def raised(
-    table: Table, level: int, changes: Mapping[PartitionId, Replicas], by: int = 1
+    table: Table, level: int, changes: Mapping[PartitionId, Replicas], *, anew: bool = False
 ) -> tuple[Row, ...]:
-    """The rows that a change of the master makes."""
-    if not versions_are_global(level):
-        return tuple(
-            Row(partition, Version(max(table.row(partition).version, 0) + by), replicas)
-            for partition, replicas in changes.items()
-        )
-    version = Version(max(0, *table.versions) + by)
-    return tuple(
-        Row(row.partition, version, changes.get(row.partition, row.replicas)) for row in table.rows
-    )
+    """The rows that a change of the master makes; `anew` when their data begins with it."""
+    if versions_are_global(level):
+        version = Version(max(0, *table.versions) + 1)
+        rows = [
+            row.changed(version, changes.get(row.partition, row.replicas)) for row in table.rows
+        ]
+    else:
+        old = [table.row(partition) for partition in changes]
+        rows = [
+            row.changed(Version(max(row.version, 0) + 1), changes[row.partition]) for row in old
+        ]
+    if anew:
+        rows = [
+            replace(row, epoch=row.version) if row.partition in changes else row for row in rows
+        ]
+    return tuple(rows)
 
 
 def decided(table: Table, level: int, row: Row) -> tuple[Row, ...]:

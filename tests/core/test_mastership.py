@@ -1,0 +1,258 @@
+"""Mandate, leases, and one change of the view at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.events import Woke
+from holdfast.core.mastership import Stage
+from holdfast.core.messages import (
+    Fetch,
+    Grant,
+    Heartbeat,
+    NewerTerm,
+    NewView,
+    NotListed,
+    Promise,
+    Report,
+)
+from holdfast.core.node import Node
+from holdfast.core.serving import Serving
+from holdfast.core.views import Member
+from holdfast.ids import Millis, Term, Version
+from tests.core.harness import (
+    A,
+    B,
+    C,
+    Cluster,
+    D,
+    E,
+    address_of,
+    cut,
+    losing,
+    member,
+    partition,
+)
+
+LEASE, MARGIN, HEARTBEAT = 2_000, 200, 500
+a, b, c = member(A), member(B), member(C)
+
+
+def three(**settings: object) -> tuple[Cluster, Node]:
+    cluster = Cluster(A, B, C, **settings)
+    return cluster, cluster.form()
+
+
+def beat(cluster: Cluster, node: Node, stay: Member, **change: object) -> None:
+    """A heartbeat that the test plays."""
+    view = node.view
+    assert view is not None
+    now = Millis(cluster.now)
+    sound = Heartbeat(
+        view.term, view.version, now, now, node.table.stamp, True, Term(0), Version(0), ()
+    )
+    cluster.inject(stay, A, replace(sound, **change))  # type: ignore[arg-type]
+
+
+# Mandate ------------------------------------------------------------------------------------------
+
+
+def test_mandate_counts_from_what_a_majority_echoed() -> None:
+    cluster, node = three()
+    cluster.drops = [losing(Heartbeat)]
+    cluster.run(600)
+    old = node.election.mandate_until
+    beat(cluster, node, b, granted_at=Millis(cluster.now))
+    assert node.election.mandate_until == cluster.now + LEASE - MARGIN
+    assert node.election.mandate_until > old
+
+
+def test_echo_from_the_future_or_the_past_moves_nothing() -> None:
+    cluster, node = three()
+    cluster.run(600)
+    before = dict(node.leadership.mastership.echoed)
+    beat(cluster, node, b, granted_at=Millis(cluster.now + 1))
+    beat(cluster, node, b, granted_at=Millis(-1))
+    assert node.leadership.mastership.echoed == before
+
+
+def test_master_without_a_majority_stops_before_anyone_replaces_it() -> None:
+    cluster, node = three()
+    owned = [row.partition for row in node.table.rows if row.owner == A]
+    cluster.drops = [cut([A])]
+    elected_at = 0
+    stopped_at = 0
+    for _ in range(5_000):
+        cluster.run(1)
+        serves = node.serving(owned[0], Millis(cluster.now)) is not Serving.NONE
+        if serves:
+            stopped_at = cluster.now + 1
+        others = [cluster.nodes[B].is_master, cluster.nodes[C].is_master]
+        if any(others) and not elected_at:
+            elected_at = cluster.now
+    assert stopped_at < elected_at
+
+
+# Heartbeats ---------------------------------------------------------------------------------------
+
+
+def test_heartbeat_of_an_older_term_is_told_of_the_newer_one() -> None:
+    cluster, node = three()
+    beat(cluster, node, b, term=Term(0))
+    assert cluster.messages(NewerTerm, to=B) == [NewerTerm(Term(1), node.view)]
+
+
+def test_heartbeat_outside_a_cluster_is_told_that_there_is_none() -> None:
+    cluster = Cluster(A, B)
+    node = cluster.start(a)
+    beat_ = Heartbeat(Term(0), Version(0), Millis(0), Millis(0), 0, True, Term(0), Version(0), ())
+    cluster.inject(b, A, beat_)
+    assert cluster.messages(NewerTerm, to=B) == [NewerTerm(Term(0), None)]
+    assert node.view is None
+
+
+def test_heartbeat_of_a_newer_term_or_to_a_follower_is_nothing_to_answer() -> None:
+    cluster, node = three()
+    cluster.sent.clear()
+    beat(cluster, node, b, term=Term(9))
+    view = node.view
+    assert view is not None
+    beat_ = Heartbeat(
+        view.term, view.version, Millis(0), Millis(0), 0, True, Term(0), Version(0), ()
+    )
+    cluster.inject(c, B, beat_)
+    assert cluster.messages(Grant) == []
+
+
+def test_heartbeat_of_a_stay_that_is_not_listed_is_told_so() -> None:
+    cluster, node = three()
+    beat(cluster, node, member(D))
+    beat(cluster, node, member(B, 2))
+    view = node.view
+    assert view is not None
+    assert cluster.messages(NotListed) == [NotListed(view), NotListed(view)]
+
+
+def test_lease_is_granted_only_to_whoever_confirmed_the_newest_view() -> None:
+    cluster, node = three()
+    cluster.sent.clear()
+    beat(cluster, node, b, version=Version(0))
+    assert cluster.messages(Grant) == []
+    assert cluster.messages(NewView, to=B) == [NewView(node.view)]  # type: ignore[arg-type]
+    beat(cluster, node, b)
+    assert cluster.messages(Grant, to=B)[0].serve
+
+
+def test_settling_master_grants_no_lease() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.form()
+    cluster.drops = [losing(Report)]
+    cluster.crash(A)
+    cluster.run_until(lambda: cluster.nodes[B].leadership.mastership.stage is Stage.SETTLING)
+    cluster.sent.clear()
+    cluster.run(1_000)
+    grants = cluster.messages(Grant, to=C)
+    assert grants
+    assert not any(grant.serve for grant in grants)
+    assert cluster.nodes[B].serving(partition(0), Millis(cluster.now)) is Serving.NONE
+
+
+# Silence ------------------------------------------------------------------------------------------
+
+
+def silent_until(cluster: Cluster, node: Node) -> int:
+    """When C, silent from now on, is taken out."""
+    cluster.run_until(lambda: node.view is not None and node.view.find(C) is None)
+    return cluster.now
+
+
+def test_silent_member_is_taken_out_when_its_lease_is_surely_over() -> None:
+    cluster, node = three()
+    granted = cluster.nodes[C].membership.lease_until
+    cluster.crash(C)
+    at = silent_until(cluster, node)
+    assert at >= granted + MARGIN
+    assert at <= cluster.now + LEASE + MARGIN + 2 * HEARTBEAT
+
+
+def test_member_that_is_heard_but_hears_nothing_counts_as_silent() -> None:
+    cluster, node = three()
+    cluster.drops = [lambda _, to, __: to == address_of(C)]
+    silent_until(cluster, node)
+
+
+def test_dead_member_is_taken_out_at_once() -> None:
+    cluster, node = three()
+    at = cluster.now
+    cluster.crash(C)
+    cluster.confirm_dead(C)
+    assert silent_until(cluster, node) - at < 10
+
+
+def test_members_that_fall_silent_together_are_taken_out_one_by_one() -> None:
+    cluster = Cluster(A, B, C, D, E)
+    node = cluster.form()
+    cluster.crash(D, E)
+    sizes = {5}
+    for _ in range(8_000):
+        cluster.run(1)
+        assert node.view is not None
+        sizes.add(len(node.view.members))
+    assert sizes == {5, 4, 3}
+
+
+def test_death_of_a_majority_that_is_a_fact_does_not_stop_the_rest() -> None:
+    cluster, node = three()
+    cluster.crash(B, C)
+    cluster.confirm_dead(B)
+    cluster.confirm_dead(C)
+    cluster.run(1_000)
+    assert node.is_master
+    assert node.view is not None
+    assert [m.id for m in node.view.members] == [A]
+
+
+def test_silent_members_of_a_majority_stop_the_rest() -> None:
+    cluster, node = three()
+    cluster.crash(B, C)
+    cluster.run(10_000)
+    assert not node.is_master
+    for member_id in (B, C):
+        cluster.start(member(member_id, 2))
+    cluster.run(10_000)
+    assert not node.is_master
+
+
+def test_view_that_someone_missed_is_sent_again() -> None:
+    cluster, node = three()
+    cluster.drops = [lambda _, to, m: to == address_of(C) and isinstance(m, NewView)]
+    cluster.start(member(D), initial=(address_of(A),))
+    cluster.run_until(lambda: node.view is not None and len(node.view.members) == 4)
+    cluster.run(300)
+    before = len(cluster.messages(NewView, to=C))
+    cluster.drops = [losing(Heartbeat)]
+    cluster.run(600)
+    assert len(cluster.messages(NewView, to=C)) > before
+
+
+def test_mastership_without_office_may_do_nothing() -> None:
+    cluster, _ = three()
+    follower = cluster.nodes[B].leadership.mastership
+    assert follower.stage is Stage.NONE
+    assert not follower.may_act()
+    assert not follower.committed()
+    assert not Cluster(A, B).start(a).leadership.mastership.known_to_all()
+
+
+@pytest.mark.parametrize("lost", [Promise, Fetch])
+def test_election_that_stumbles_ends_well(lost: type) -> None:
+    cluster, _ = three()
+    cluster.crash(A)
+    cluster.drops = [losing(lost)]
+    cluster.run(8_000)
+    assert cluster.master is None
+    cluster.drops = []
+    cluster.settle()
+    assert cluster.step(B, Woke()) is not None
