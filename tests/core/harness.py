@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
@@ -18,16 +17,11 @@ from holdfast.core.effects import (
     Answer,
     Continue,
     Effect,
-    FragmentRecord,
-    MembershipRecord,
     Notice,
     NoticeKind,
     Pending,
     Persist,
-    Record,
-    RowsRecord,
     Send,
-    StableRecord,
     Stop,
 )
 from holdfast.core.events import (
@@ -35,7 +29,6 @@ from holdfast.core.events import (
     ConfirmedDead,
     Continued,
     Event,
-    Image,
     Loaded,
     Persisted,
     Received,
@@ -44,19 +37,18 @@ from holdfast.core.events import (
 )
 from holdfast.core.messages import (
     Ask,
-    Fragment,
     Grant,
     Message,
     NewView,
     Origin,
     Request,
-    StableTable,
 )
 from holdfast.core.node import Node
 from holdfast.core.states import ClusterState
 from holdfast.core.table import Row
 from holdfast.core.views import Kind, Member, View
 from holdfast.ids import Address, MemberId, Millis, PartitionId, Term, Version
+from tests.core.disk import Disk
 
 A, B, C, D, E = map(MemberId, "ABCDE")
 
@@ -138,49 +130,6 @@ def partition(number: int) -> PartitionId:
 def row(number: int, version: int, *replicas: MemberId | None) -> Row:
     """A row of the table."""
     return Row(PartitionId(number), Version(version), replicas)
-
-
-@dataclass
-class Disk:
-    """The sum of the records that a member persisted."""
-
-    incarnation: int = 0
-    promised: Term = Term(0)
-    view: View | None = None
-    rows: dict[PartitionId, Row] = field(default_factory=dict)
-    stable: StableTable | None = None
-    fragments: dict[PartitionId, Fragment] = field(default_factory=dict)
-
-    def write(self, record: Record) -> None:
-        """One more record."""
-        if isinstance(record, MembershipRecord):
-            self.incarnation, self.promised = record.incarnation, record.promised
-            self.view = record.view
-        elif isinstance(record, RowsRecord):
-            if record.fresh:
-                self.rows = {}
-            self.rows.update({row.partition: row for row in record.rows})
-        elif isinstance(record, StableRecord):
-            self.stable = record.stable
-        else:
-            self._fragment(record)
-
-    def _fragment(self, record: FragmentRecord) -> None:
-        if record.fragment is None:
-            self.fragments.pop(record.partition, None)
-        else:
-            self.fragments[record.partition] = record.fragment
-
-    def image(self) -> Image:
-        """What a process finds when it starts."""
-        return Image(
-            incarnation=self.incarnation,
-            promised=self.promised,
-            view=self.view,
-            rows=tuple(self.rows.values()),
-            stable=self.stable,
-            fragments=tuple((p, f.epoch, f.counter) for p, f in self.fragments.items()),
-        )
 
 
 class Cluster:

@@ -94,8 +94,6 @@ def test_whoever_is_no_voter_promises_nothing() -> None:
     cluster = follower()
     cluster.inject(a, B, NewView(view_of(a, c, version=2)))
     assert not asked(cluster, c, claim(2, view_version=2)).granted
-    cluster.inject(a, B, NewView(view_of(a, c, member(B, 1), version=3)))
-    assert not asked(cluster, c, claim(2, view_version=3)).granted
 
 
 def test_founding_is_promised_only_by_someone_who_knows_of_no_cluster() -> None:
@@ -122,6 +120,21 @@ def test_promise_is_kept_over_a_restart() -> None:
     answer = cluster.messages(Promise)[-1]
     assert not answer.granted
     assert answer.recovered
+
+
+def test_promise_to_a_founder_is_kept_over_a_restart() -> None:
+    cluster = Cluster(A, B)
+    cluster.start(member(B, persistent=True))
+    cluster.inject(a, B, claim(3, founding=True))
+    cluster.run(5)
+    assert cluster.messages(Promise)[-1].granted
+    cluster.crash(B)
+    node = cluster.start(member(B, 2, persistent=True))
+    assert node.view is None
+    for term, granted in ((3, False), (4, True)):
+        cluster.inject(a, B, claim(term, founding=True))
+        cluster.run(5)
+        assert cluster.messages(Promise)[-1].granted is granted
 
 
 def test_promise_does_not_leave_before_it_is_on_disk() -> None:

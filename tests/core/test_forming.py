@@ -140,6 +140,18 @@ def test_cut_start_makes_one_cluster() -> None:
     assert master.me.id == B
 
 
+def test_founder_goes_on_without_whoever_met_and_did_not_promise_in_time() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.drops = [lambda sender, _, m: sender == C and isinstance(m, Promise)]
+    cluster.start_all()
+    cluster.run_until(lambda: bool(cluster.noticed(NoticeKind.FOUNDED)))
+    assert cluster.noticed(NoticeKind.FOUNDED)[0].detail == "by 2 members"
+    cluster.drops = []
+    master = cluster.settle()
+    assert master.view is not None
+    assert [m.id for m in master.view.members] == [A, B, C]
+
+
 def test_other_clusters_are_not_greeted_back() -> None:
     cluster = Cluster(A, B)
     cluster.start(a)

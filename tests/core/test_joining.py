@@ -29,9 +29,11 @@ def joining(stay: Member = d) -> JoinRequest:
     return JoinRequest(stay, "holdfast", "", 1, 6, 3)
 
 
-def cluster_of(*ids_: str, state: ClusterState = ClusterState.ACTIVE) -> tuple[Cluster, Node]:
+def cluster_of(
+    *ids_: str, state: ClusterState = ClusterState.ACTIVE, persistent: bool = False
+) -> tuple[Cluster, Node]:
     cluster = Cluster(*[i for i in (A, B, C) if i in (ids_ or (A, B))])
-    master = cluster.form()
+    master = cluster.form(persistent=persistent)
     if state is not ClusterState.ACTIVE:
         cluster.ask(A, request_of(Ask.STATE, state=state))
         cluster.settle()
@@ -85,7 +87,7 @@ def test_each_refusal_has_its_own_words(change: dict[str, object], error: str, w
     "state", [ClusterState.FROZEN, ClusterState.PASSIVE, ClusterState.STABLE_CLUSTER]
 )
 def test_states_that_expect_their_members_let_in_nobody_else(state: ClusterState) -> None:
-    cluster, master = cluster_of(state=state)
+    cluster, master = cluster_of(state=state, persistent=True)
     cluster.inject(d, A, joining())
     (refusal,) = cluster.messages(Refusal, to=D)
     assert refusal.error == "IllegalState"
@@ -94,7 +96,7 @@ def test_states_that_expect_their_members_let_in_nobody_else(state: ClusterState
     cluster.confirm_dead(B)
     cluster.settle()
     assert ids_in(master) == [A]
-    cluster.start(member(B, 2))
+    cluster.start(member(B, 2, persistent=True))
     cluster.settle()
     assert ids_in(master) == [A, B]
 
@@ -165,9 +167,9 @@ def test_request_that_is_repeated_after_it_was_granted_gets_the_view_again() -> 
 
 
 def test_newer_stay_of_a_listed_member_takes_the_older_one_out_first() -> None:
-    cluster, master = cluster_of(A, B, C)
+    cluster, master = cluster_of(A, B, C, persistent=True)
     cluster.crash(B)
-    cluster.start(member(B, 2))
+    cluster.start(member(B, 2, persistent=True))
     cluster.settle()
     assert ids_in(master) == [A, C, B]
     assert master.view is not None

@@ -6,9 +6,10 @@ import pytest
 
 from holdfast.core.config import RecoveryPolicy
 from holdfast.core.effects import NoticeKind
-from holdfast.core.events import Loaded
+from holdfast.core.events import Loaded, Woke
 from holdfast.core.messages import Ask, Publication, StablePublication, Versions, VersionsRequest
 from holdfast.core.node import Node
+from holdfast.core.publication import STAMPS
 from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind
@@ -202,6 +203,18 @@ def test_stable_table_is_sent_to_whoever_lacks_it_and_is_heard() -> None:
     cluster.run(15_400)
     assert cluster.nodes[B].stable == master.stable
     assert len(cluster.messages(StablePublication, to=B)) == 1
+
+
+def test_stable_table_waits_for_whoever_was_not_heard_yet() -> None:
+    cluster = Cluster(A, B)
+    master = cluster.form()
+    cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    cluster.nodes[B].membership.keep_stable(None)
+    del master.leadership.mastership.heartbeats[B]
+    master.context.timers.set(STAMPS, cluster.now)
+    cluster.step(A, Woke())
+    assert cluster.messages(StablePublication) == []
 
 
 def test_whoever_left_for_good_is_forgotten() -> None:

@@ -159,6 +159,34 @@ def test_settling_master_grants_no_lease() -> None:
     assert cluster.nodes[B].serving(partition(0), Millis(cluster.now)) is Serving.NONE
 
 
+def test_master_whose_mandate_is_over_grants_nothing() -> None:
+    cluster, node = three()
+    cluster.sent.clear()
+    cluster.now += 3_000
+    beat(cluster, node, b, granted_at=Millis(-1))
+    assert cluster.messages(Grant) == []
+
+
+def uncommitted() -> tuple[Cluster, Node]:
+    """C was taken out, and nobody has confirmed that yet."""
+    cluster, node = three()
+    cluster.drops = [losing(NewView, NotListed, Heartbeat)]
+    cluster.confirm_dead(C)
+    assert node.view is not None
+    assert node.view.base == (a, b, c)
+    return cluster, node
+
+
+@pytest.mark.parametrize(("incarnation", "counts"), [(0, False), (1, True), (2, True)])
+def test_whoever_was_taken_out_confirms_that_as_a_voter_of_the_view_before(
+    incarnation: int, *, counts: bool
+) -> None:
+    cluster, node = uncommitted()
+    beat(cluster, node, member(C, incarnation))
+    assert (C in node.leadership.mastership.confirmed_by) is counts
+    assert cluster.messages(NotListed, to=C)[1:] == []
+
+
 # Silence ------------------------------------------------------------------------------------------
 
 
@@ -219,8 +247,8 @@ def test_silent_members_of_a_majority_stop_the_rest() -> None:
     cluster.crash(B, C)
     cluster.run(10_000)
     assert not node.is_master
-    for member_id in (B, C):
-        cluster.start(member(member_id, 2))
+    for member_id in (D, E):
+        cluster.start(member(member_id), initial=(address_of(A),))
     cluster.run(10_000)
     assert not node.is_master
 
@@ -235,6 +263,20 @@ def test_view_that_someone_missed_is_sent_again() -> None:
     cluster.drops = [losing(Heartbeat)]
     cluster.run(600)
     assert len(cluster.messages(NewView, to=C)) > before
+
+
+def test_master_that_was_cut_off_wakes_and_finds_back_although_nobody_speaks_to_it() -> None:
+    """1. A is cut off. 2. B and C go on, and let D in. 3. The network heals."""
+    cluster, node = three()
+    cluster.drops = [cut([A])]
+    cluster.run(10_000)
+    assert node.wake_at is not None
+    cluster.start(member(D), initial=(address_of(B),))
+    cluster.run(10_000)
+    cluster.drops = []
+    master = cluster.settle()
+    assert master.view is not None
+    assert sorted(m.id for m in master.view.members) == [A, B, C, D]
 
 
 def test_mastership_without_office_may_do_nothing() -> None:

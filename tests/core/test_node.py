@@ -172,6 +172,14 @@ def test_handed_over_partition_serves_reads_unless_stale_reads_are_disabled(
     assert cluster.nodes[B].serving(held.partition, Millis(cluster.now)) is expected
 
 
+def test_master_leads_as_long_as_its_mandate() -> None:
+    cluster = Cluster(A, B)
+    node = cluster.form()
+    assert node.leads(node.election.mandate_until) is False
+    assert node.leads(Millis(node.election.mandate_until - 1))
+    assert not cluster.nodes[B].leads(Millis(cluster.now))
+
+
 # What a member answers ----------------------------------------------------------------------------
 
 

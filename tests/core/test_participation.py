@@ -1,4 +1,4 @@
-"""A member's part in migrations: what it refuses, takes, keeps and drops."""
+"""A member's part in migrations as the owner, and what data it keeps and drops."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.effects import NoticeKind
 from holdfast.core.messages import (
     Ask,
-    CommitAck,
     CommitRequest,
     Completed,
     Fragment,
@@ -25,11 +23,8 @@ from holdfast.core.messages import (
     Prepare,
     Publication,
 )
-from holdfast.core.migrations import MigrationType, Move
-from holdfast.core.node import Node
 from holdfast.core.serving import Serving
-from holdfast.core.table import Row
-from holdfast.ids import NO_INDEX, MemberId, Millis, Replicas, Term, Version
+from holdfast.ids import Millis, Term, Version
 from tests.core.harness import (
     A,
     B,
@@ -38,64 +33,25 @@ from tests.core.harness import (
     D,
     address_of,
     follower,
-    member,
     partition,
     request_of,
     row,
     view_of,
 )
-
-a, b, c = member(A), member(B), member(C)
-P = partition(0)
-DATA = Fragment(7, 7)
-
-
-def move(source: MemberId | None, destination: MemberId | None, index: int = 0) -> Move:
-    left = NO_INDEX if source is None else index
-    taken = NO_INDEX if destination is None else index
-    return Move(MigrationType.MOVE, source, left, NO_INDEX, destination, NO_INDEX, taken)
-
-
-def migration(
-    before: Replicas, after: Replicas, *moves: Move, version: int = 3, sequence: int = 1
-) -> Migration:
-    return Migration(MigrationId(Term(1), sequence), P, Version(version), moves, before, after)
-
-
-GIVE = migration((B, None, None), (C, None, None), move(B, C))
-"""B owns the partition and gives it to C."""
-TAKE = migration((C, None, None), (B, None, None), move(C, B))
-"""C owns it and gives it to B."""
-
-
-def published(cluster: Cluster, held: Row, *completed: Completed) -> None:
-    """A publishes a row."""
-    cluster.inject(a, B, Publication(Term(1), 9, (held,), completed))
-
-
-def owning(*, backup_count: int = 1) -> tuple[Cluster, Node]:
-    """B owns partition 0 at version 3."""
-    cluster = follower(backup_count=backup_count)
-    published(cluster, row(0, 3, B, None, None))
-    return cluster, cluster.nodes[B]
-
-
-def lacking() -> tuple[Cluster, Node]:
-    """C owns partition 0 at version 3, and B has no index."""
-    cluster = follower()
-    published(cluster, row(0, 3, C, None, None))
-    return cluster, cluster.nodes[B]
-
-
-def ready(cluster: Cluster) -> str | None:
-    """What B told its master last about a migration."""
-    said = cluster.messages(MigrationReady)
-    return said[-1].reason if said else None
-
-
-def acked(cluster: Cluster) -> str:
-    return cluster.messages(FragmentAck, to=C)[-1].reason
-
+from tests.core.migrating import (
+    GIVE,
+    TAKE,
+    P,
+    a,
+    b,
+    c,
+    lacking,
+    migration,
+    move,
+    owning,
+    published,
+    ready,
+)
 
 # The owner ----------------------------------------------------------------------------------------
 
@@ -105,7 +61,7 @@ def test_owner_sends_the_data_holds_back_writes_and_says_ready() -> None:
     cluster.grant()
     cluster.inject(a, B, MigrationRequest(GIVE, ()))
     (push,) = cluster.messages(FragmentPush, to=C)
-    assert push == FragmentPush(GIVE, (), Fragment(3, 0))
+    assert push == FragmentPush(GIVE, (), Fragment(0, 0))
     assert node.serving(P, Millis(cluster.now)) is Serving.ALL
     assert ready(cluster) is None
     cluster.inject(c, B, FragmentAck(GIVE.id, P, ""))
@@ -232,133 +188,6 @@ def test_participant_first_catches_up_with_completed_migrations() -> None:
     cluster.inject(a, B, MigrationRequest(now, (elsewhere, stale, first, failed)))
     assert node.table.row(P) == row(0, 6, B, None, None)
     assert node.active_migrations() == (now,)
-
-
-# The destination ----------------------------------------------------------------------------------
-
-
-def received() -> tuple[Cluster, Node]:
-    """B has the data of a partition that it is to own."""
-    cluster, node = lacking()
-    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
-    assert acked(cluster) == ""
-    return cluster, node
-
-
-def test_destination_keeps_the_data_aside_until_the_commit() -> None:
-    cluster, node = received()
-    cluster.grant()
-    assert P not in node.fragments
-    cluster.inject(a, B, CommitRequest(TAKE))
-    assert node.fragments[P] == DATA
-    assert node.table.row(P) == row(0, 4, B, None, None)
-    assert cluster.messages(CommitAck) == [CommitAck(TAKE.id, P)]
-
-
-def test_new_owner_serves_only_when_the_master_has_published() -> None:
-    cluster, node = received()
-    cluster.grant()
-    cluster.inject(a, B, CommitRequest(TAKE))
-    assert node.serving(P, Millis(cluster.now)) is Serving.NONE
-    published(cluster, row(0, 3, C, None, None))
-    assert node.serving(P, Millis(cluster.now)) is Serving.NONE
-    published(cluster, row(0, 4, B, None, None), Completed(TAKE, Outcome.SUCCESS))
-    assert node.serving(P, Millis(cluster.now)) is Serving.ALL
-
-
-def test_commit_is_idempotent() -> None:
-    cluster, node = received()
-    for _ in range(3):
-        cluster.inject(a, B, CommitRequest(TAKE))
-    published(cluster, row(0, 4, B, None, None))
-    cluster.inject(a, B, CommitRequest(TAKE))
-    assert len(cluster.messages(CommitAck)) == 4
-    assert node.table.row(P).version == 4
-
-
-def test_commit_of_what_never_arrived_is_not_confirmed() -> None:
-    cluster, node = lacking()
-    cluster.inject(a, B, CommitRequest(TAKE))
-    cluster.inject(a, B, CommitRequest(replace(TAKE, id=MigrationId(Term(1), 9))))
-    assert cluster.messages(CommitAck) == []
-    assert node.table.row(P).version == 3
-
-
-def test_owner_that_is_asked_to_commit_has_it_already() -> None:
-    cluster, node = owning()
-    cluster.inject(a, B, MigrationRequest(GIVE, ()))
-    cluster.inject(a, B, CommitRequest(GIVE))
-    assert cluster.messages(CommitAck) == [CommitAck(GIVE.id, P)]
-    assert node.table.row(P).version == 3
-
-
-def test_commit_is_confirmed_when_it_will_survive_a_restart() -> None:
-    cluster = follower(persistent=True)
-    published(cluster, row(0, 3, C, None, None))
-    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
-    cluster.run(5)
-    cluster.slow_disk = True
-    cluster.inject(a, B, CommitRequest(TAKE))
-    cluster.run(5)
-    assert cluster.messages(CommitAck) == []
-    cluster.write(B)
-    cluster.run(5)
-    assert len(cluster.messages(CommitAck)) == 1
-
-
-def test_data_that_arrives_twice_is_confirmed_twice() -> None:
-    cluster, node = received()
-    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
-    assert acked(cluster) == ""
-    assert node.active_migrations() == (TAKE,)
-
-
-def test_destination_refuses_what_does_not_fit_its_table() -> None:
-    cluster, node = lacking()
-    late = replace(TAKE, version_before=Version(2))
-    cluster.inject(c, B, FragmentPush(late, (), DATA))
-    assert acked(cluster) == "my version is 3, the migration's 2"
-    assert node.active_migrations() == ()
-
-
-def test_data_of_another_term_or_after_a_promise_is_ignored() -> None:
-    cluster, node = lacking()
-    cluster.inject(c, B, FragmentPush(replace(TAKE, id=MigrationId(Term(2), 1)), (), DATA))
-    node.context.promised = Term(5)
-    cluster.inject(c, B, FragmentPush(TAKE, (), DATA))
-    assert cluster.messages(FragmentAck) == []
-
-
-def test_rolled_back_destination_keeps_only_what_it_had() -> None:
-    cluster, node = received()
-    published(cluster, row(0, 5, C, None, None), Completed(TAKE, Outcome.FAILED))
-    assert node.active_migrations() == ()
-    assert P not in node.fragments
-    assert cluster.noticed(NoticeKind.MIGRATION_ENDED)[-1].detail == "here: failed"
-
-
-def test_commit_that_is_taken_back_by_the_master_is_undone() -> None:
-    cluster, node = received()
-    cluster.inject(a, B, CommitRequest(TAKE))
-    published(cluster, row(0, 5, C, A, None), Completed(TAKE, Outcome.FAILED))
-    assert node.table.row(P) == row(0, 5, C, A, None)
-    assert P not in node.fragments
-    assert node.participation.unpublished == {}
-
-
-def test_row_that_says_committed_is_as_good_as_the_commit() -> None:
-    cluster, node = received()
-    published(cluster, row(0, 4, B, None, None))
-    assert node.fragments[P] == DATA
-    assert cluster.noticed(NoticeKind.MIGRATION_ENDED)[-1].detail == "here: success"
-
-
-def test_new_stay_knows_of_no_migration() -> None:
-    cluster, node = received()
-    cluster.inject(a, B, NewView(view_of(a, c, version=2)))
-    cluster.inject(a, B, NewView(view_of(a, c, node.me, version=3)))
-    assert node.active_migrations() == ()
-    assert node.membership.active == ()
 
 
 # What is kept -------------------------------------------------------------------------------------

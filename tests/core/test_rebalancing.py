@@ -13,7 +13,7 @@ from holdfast.core.node import Node
 from holdfast.core.rebalancing import Activity
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind
-from holdfast.ids import MemberId, Millis, Replicas
+from holdfast.ids import MemberId, Millis, PartitionId, Replicas, Version
 from tests.core.harness import (
     A,
     B,
@@ -88,8 +88,8 @@ def test_without_data_members_nothing_is_assigned() -> None:
     assert cluster.nodes[B].is_master
     assert all(row == (A, None, None) for row in rows_of(cluster.nodes[B]))
     cluster.start(member(D), initial=(address_of(B),))
-    master = cluster.settle()
-    assert all(row == (D, None, None) for row in rows_of(master))
+    cluster.run_until(lambda: set(rows_of(cluster.nodes[B])) == {(D, None, None)})
+    cluster.settle()
     assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == 6
 
 
@@ -157,13 +157,16 @@ def test_partition_whose_members_all_left_waits_for_those_that_may_come_back(
 
 
 def test_state_that_does_not_promote_waits_for_ever() -> None:
-    cluster, master = cluster_in(ClusterState.FROZEN, A, B, C)
+    cluster = Cluster(A, B, C)
+    master = cluster.form(persistent=True)
+    cluster.ask(A, request_of(Ask.STATE, "state", state=ClusterState.FROZEN))
+    cluster.settle()
     before = rows_of(master)
     dies(cluster, C)
     cluster.run(200_000)
     assert rows_of(master) == before
     assert master.leadership.rebalancing.awaited(C)
-    cluster.start(member(C, 2))
+    cluster.start(member(C, 2, persistent=True))
     cluster.settle()
     assert rows_of(master) == before
 
@@ -232,6 +235,35 @@ def test_stable_row_whose_members_are_all_away_is_left_alone() -> None:
     dies(cluster, C)
     cluster.run(100_000)
     assert rows_of(master) == before
+
+
+def test_row_that_nobody_holds_is_assigned_without_a_loss() -> None:
+    cluster, master = active(A, B)
+    vacant = replace(master.table.rows[0], version=Version(9), replicas=(None, None, None))
+    cluster.drops = [losing(MigrationRequest)]
+    master.leadership.publisher.change([vacant, replace(vacant, partition=PartitionId(1))])
+    cluster.step(A, Woke())
+    cluster.start(member(C, kind=Kind.LITE), initial=(address_of(A),))
+    cluster.run(3_000)
+    assert [master.table.row(PartitionId(n)).owner for n in (0, 1)] != [None, None]
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+
+
+def test_below_level_three_repair_waits_for_the_running_migration() -> None:
+    cluster = Cluster(A, B, level=2)
+    cluster.start(member(A))
+    cluster.start(member(B))
+    cluster.start(member(D, kind=Kind.LITE), initial=(address_of(A),))
+    master = cluster.settle()
+    cluster.drops = [losing(CommitAck)]
+    cluster.start(member(C), initial=(address_of(A),))
+    cluster.run_until(lambda: bool(cluster.messages(CommitAck)))
+    running = dict(master.leadership.execution.running)
+    dies(cluster, D)
+    assert master.leadership.execution.running == running
+    cluster.drops = []
+    cluster.settle()
+    assert len(set(master.table.versions)) == 1
 
 
 # Planning -----------------------------------------------------------------------------------------

@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.events import ConfirmedDead
 from holdfast.core.messages import (
     Ask,
     CommitAck,
     CommitRequest,
     Fetch,
     FragmentPush,
+    Heartbeat,
+    Migration,
+    MigrationId,
     MigrationReady,
     NewView,
     Publication,
@@ -23,7 +27,7 @@ from holdfast.core.node import Node
 from holdfast.core.settlement import newest_stable
 from holdfast.core.states import ClusterState
 from holdfast.core.table import Row
-from holdfast.ids import MemberId, Term, Version
+from holdfast.ids import MemberId, Millis, Term, Version
 from tests.core.harness import (
     A,
     B,
@@ -170,6 +174,25 @@ def test_report_of_another_term_or_another_stay_is_not_counted() -> None:
     outside = Cluster(A, B)
     outside.start(a)
     outside.inject(b, A, report())
+
+
+def test_migration_whose_partition_has_moved_on_is_over() -> None:
+    cluster, node = settling()
+    held = node.table.row(partition(0))
+    over = Migration(
+        MigrationId(Term(1), 5), held.partition, Version(0), (), held.replicas, held.replicas
+    )
+    cluster.step(B, ConfirmedDead(A, 1, Millis(0)))
+    for _ in range(8):
+        view = node.view
+        assert view is not None
+        now = Millis(cluster.now)
+        beat = Heartbeat(view.term, view.version, now, now, 0, True, Term(0), Version(0), ())
+        cluster.inject(c, B, beat)
+        cluster.inject(c, B, replace(report(), active=(over,)))
+        cluster.run(100)
+    assert node.is_master
+    assert "rolled back" not in [notice.detail for _, notice in cluster.notices]
 
 
 def test_newest_rows_of_anyone_win() -> None:

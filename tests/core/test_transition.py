@@ -1,4 +1,4 @@
-"""State and level changes: two phases, all or nothing. Locks included."""
+"""State and level changes: two phases, all or nothing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.effects import NoticeKind
+from holdfast.core.events import Loaded
 from holdfast.core.messages import (
     Abort,
     Ask,
+    Claim,
     CommitAck,
     MigrationReady,
     NewView,
     Prepare,
     PrepareAck,
-    Publication,
     PublicationAck,
     Request,
 )
@@ -29,13 +30,10 @@ from tests.core.harness import (
     Cluster,
     D,
     address_of,
-    follower,
     losing,
     member,
     partition,
     request_of,
-    row,
-    view_of,
 )
 
 FROZEN = ClusterState.FROZEN
@@ -285,87 +283,30 @@ def test_change_waits_until_a_change_of_the_members_is_known() -> None:
     assert outcome(cluster) == ("", "")
 
 
-# The member's side --------------------------------------------------------------------------------
-
-
-def prepare(cluster: Cluster, **change: object) -> PrepareAck | None:
-    """The answer of B to a prepare of A."""
-    node = cluster.nodes[B]
-    sound = Prepare("q", Term(1), Version(1), node.table.stamp, Millis(500))
-    before = len(cluster.messages(PrepareAck))
-    cluster.inject(a, B, replace(sound, **change))  # type: ignore[arg-type]
-    acks = cluster.messages(PrepareAck)
-    return acks[-1] if len(acks) > before else None
-
-
-def test_member_locks_when_it_sees_what_the_master_sees() -> None:
-    cluster = follower()
-    assert prepare(cluster) == PrepareAck("q", Term(1), "")
-    assert prepare(cluster) == PrepareAck("q", Term(1), "")
-    assert cluster.nodes[B].locking.state is IN_TRANSITION
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"version": Version(2)}, "I hold another view"),
-        ({"stamp": 1}, "my partition table differs"),
-    ],
-)
-def test_member_that_sees_something_else_says_why(change: dict[str, object], reason: str) -> None:
-    cluster = follower()
-    assert prepare(cluster, **change) == PrepareAck("q", Term(1), reason)
-    assert cluster.nodes[B].locking.state is ACTIVE
-
-
-def test_one_change_at_a_time_is_locked() -> None:
-    cluster = follower()
-    prepare(cluster)
-    answer = prepare(cluster, id="other")
-    assert answer is not None
-    assert answer.reason == "another change is under way"
-
-
-def test_stranger_locks_nothing() -> None:
-    cluster = follower()
-    assert prepare(cluster, term=Term(0)) is None
-    assert prepare(cluster, term=Term(2)) is None
-
-
-def test_lock_ends_in_time() -> None:
-    cluster = follower()
-    prepare(cluster)
-    cluster.run(499)
-    assert cluster.nodes[B].locking.state is IN_TRANSITION
-    cluster.run(1)
-    assert cluster.nodes[B].locking.state is ACTIVE
-
-
-def test_lock_ends_with_its_view() -> None:
-    cluster = follower()
-    prepare(cluster)
-    cluster.inject(a, B, NewView(view_of(a, b, c, version=2, state=FROZEN)))
-    assert cluster.nodes[B].locking.state is FROZEN
-    assert not cluster.nodes[B].participation.locked
-
-
-def test_only_its_own_abort_unlocks() -> None:
-    cluster = follower()
-    prepare(cluster)
-    for wrong in (Abort("other", Term(1)), Abort("q", Term(0))):
-        cluster.inject(a, B, wrong)
-        assert cluster.nodes[B].locking.state is IN_TRANSITION
-    cluster.inject(a, B, Abort("q", Term(1)))
-    assert cluster.nodes[B].locking.state is ACTIVE
-
-
-def test_process_outside_a_cluster_has_no_state() -> None:
+def test_change_waits_until_a_cluster_that_comes_back_has_started() -> None:
     cluster = Cluster(A, B)
-    assert cluster.start(a).locking.state is None
+    cluster.form(persistent=True)
+    cluster.crash(A, B)
+    for member_id in (A, B):
+        cluster.start(member(member_id, 2, persistent=True), loaded=False)
+    cluster.run_until(lambda: cluster.master is not None)
+    cluster.ask(A, to_frozen(wait_ms=30_000))
+    cluster.run(1_200)
+    assert cluster.pendings[-1].reason == "the cluster is still starting"
+    for member_id in (A, B):
+        cluster.step(member_id, Loaded())
+    assert outcome(cluster) == ("", "")
 
 
-def test_locked_table_still_takes_publications() -> None:
-    cluster = follower()
-    prepare(cluster)
-    cluster.inject(a, B, Publication(Term(1), 1, (row(0, 9, A, B, None),), ()))
-    assert cluster.nodes[B].table.row(partition(0)).version == 9
+def test_outcome_for_nobody_is_forgotten() -> None:
+    """1. A locks. 2. It sleeps. 3. A refusal wakes it; its mandate, too, is over."""
+    cluster, _ = three()
+    cluster.drops = [losing(PrepareAck)]
+    cluster.ask(B, to_frozen())
+    cluster.run(10)
+    cluster.now += 3_000
+    cluster.inject(c, A, PrepareAck("q", Term(1), "no"))
+    assert not cluster.nodes[A].is_master
+    cluster.drops = [lambda sender, _, m: sender != A and isinstance(m, Claim)]
+    assert outcome(cluster) == ("", "")
+    assert cluster.nodes[A].is_master

@@ -169,11 +169,9 @@ class Election:
         return self.is_voter(view)
 
     def is_voter(self, view: View) -> bool:
-        """Whether my promise counts for this view: listed, or so before a restart with files."""
-        listed = view.find(self.context.me.id)
-        if listed is None or not listed.votes:
-            return False
-        return listed.incarnation == self.context.me.incarnation or self.membership.recovered
+        """Whether my promise counts for this view. An id is one memory: the same process, or the
+        same files; so the stay does not matter."""
+        return any(voter.id == self.context.me.id for voter in (*view.voters, *view.base))
 
     def _promise(self, term: Term, origin: Origin) -> None:
         context = self.context
@@ -348,6 +346,7 @@ class Election:
         if self.role is Role.MASTER:
             self.context.notice(NoticeKind.LOST_MASTERSHIP, self.context.me.id, reason)
             self.membership.give_up_lease()
+            self.membership.out_of_office()
         self._drop(reason)
         self._failures = 0
 

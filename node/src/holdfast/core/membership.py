@@ -196,6 +196,12 @@ class Membership:
             context.me = replace(context.me, incarnation=context.me.incarnation + 1)
             context.notice(NoticeKind.EXCLUDED, context.me.id, "the view lists me no more")
 
+    def out_of_office(self) -> None:
+        """No master any more: a view that I led without being in it lists me no more."""
+        if self.phase is Phase.MEMBER and not self.context.listed:
+            self._leave(was_member=True)
+            self.context.persist_membership()
+
     def on_new_view(self, origin: Origin, message: NewView) -> None:
         """The master has a newer view. The heartbeat that follows confirms it."""
         if message.view.term < self.context.promised:

@@ -14,12 +14,14 @@ the one is taken that leaves the fewest members away from the index that they ha
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict, deque
 from collections.abc import Generator, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.core.assignment.board import SLICE, Board, Steps
 from holdfast.core.assignment.quotas import owner_bounds, role_bounds
+from holdfast.ids import REPLICA_COUNT_MAX
 
 PRICE_MAX: Final = 2 * (2 + 2 + 2 + 4) + 1
 """Twice: two members come home or leave home, two more make up for an imbalance, four for an owner
@@ -63,8 +65,9 @@ class _Level:
         self.fewest = fewest
         self.most = most
         self.count = board.counts[index]
-        self.known: dict[tuple[int, int], list[Trade]] = {}
-        """Trades by giver and taker, once a chain was needed; some may have gone by."""
+        self.known: dict[tuple[int, int], array[int]] = {}
+        """Trades by giver and taker, once a chain was needed; some may have gone by. They are kept
+        as numbers: to free a hundred thousand tuples would take longer than a slice may."""
 
     def run(self) -> Steps:
         """Trade until every member is within its bounds, or no trade helps any more."""
@@ -210,7 +213,7 @@ class _Level:
 
     def _survey(self) -> Steps:
         """Note all trades there are by their two sides. Done once, when a chain is needed."""
-        self.known = defaultdict(list)
+        self.known = defaultdict(lambda: array("l"))
         for partition in range(self.board.partition_count):
             if partition % SLICE == 0:
                 yield
@@ -220,14 +223,17 @@ class _Level:
         """Note the trades of one row."""
         for colder in range(self.index + 1, self.board.width):
             trade = Trade(partition, colder)
-            self.known[self._sides(trade)].append(trade)
+            self.known[self._sides(trade)].append(partition * REPLICA_COUNT_MAX + colder)
 
     def _between(self, giver: int, taker: int) -> Trade | None:
         """A trade between the two, if there is one; what has gone by is forgotten."""
-        trades = self.known.get((giver, taker), [])
-        while trades and self._sides(trades[-1]) != (giver, taker):
-            trades.pop()
-        return trades[-1] if trades else None
+        numbers = self.known.get((giver, taker))
+        while numbers:
+            trade = Trade(*divmod(numbers[-1], REPLICA_COUNT_MAX))
+            if self._sides(trade) == (giver, taker):
+                return trade
+            numbers.pop()
+        return None
 
     def _trade(self, trade: Trade) -> None:
         """Make a trade, which opens others in its row."""

@@ -19,8 +19,8 @@ class Moves:
     def __init__(self, world: World) -> None:
         self.world = world
         self._begun: dict[tuple[str, MigrationId], None] = {}
-        self._candidates: dict[tuple[str, PartitionId], int] = {}
-        """How many members a partition could be on when its last migration began."""
+        self._candidates: dict[str, int] = {}
+        """How many members a partition could be on when the last plan was made."""
 
     def stepped(self, change: Change) -> None:
         """Only masters begin migrations and change rows."""
@@ -39,13 +39,14 @@ class Moves:
         for effect in change.effects:
             if isinstance(effect, Notice):
                 begins = effect.kind is NoticeKind.MIGRATIONS_PLANNED
+                if begins:
+                    self._candidates[view.cluster] = len(view.candidates)
             elif isinstance(effect, Send) and isinstance(effect.message, MigrationRequest):
                 migration = effect.message.migration
                 place = (view.cluster, migration.id)
                 begins = place not in self._begun
                 if begins:
                     self._begun[place] = None
-                    self._candidates[view.cluster, migration.partition] = len(view.candidates)
             else:
                 continue
             if begins and not allowed:
@@ -74,7 +75,7 @@ class Moves:
             or not view.has(m, here[m].node.me.incarnation)
             or before.partition in here[m].node.fragments
         ]
-        candidates = self._candidates.get((view.cluster, before.partition), 0)
+        candidates = self._candidates.get(view.cluster, 0)
         target = min(len(after.replicas), len(view.candidates), candidates)
         if len(kept) < min(len(live), target):
             raise self.world.violation(

@@ -1,0 +1,78 @@
+"""Migrations of one partition, for tests that play its master and the other participants."""
+
+from __future__ import annotations
+
+from holdfast.core.messages import (
+    Completed,
+    Fragment,
+    FragmentAck,
+    Migration,
+    MigrationId,
+    MigrationReady,
+    Publication,
+)
+from holdfast.core.migrations import MigrationType, Move
+from holdfast.core.node import Node
+from holdfast.core.table import Row
+from holdfast.ids import NO_INDEX, MemberId, Replicas, Term, Version
+from tests.core.harness import (
+    A,
+    B,
+    C,
+    Cluster,
+    follower,
+    member,
+    partition,
+    row,
+)
+
+a, b, c = member(A), member(B), member(C)
+P = partition(0)
+DATA = Fragment(0, 7)
+
+
+def move(source: MemberId | None, destination: MemberId | None, index: int = 0) -> Move:
+    left = NO_INDEX if source is None else index
+    taken = NO_INDEX if destination is None else index
+    return Move(MigrationType.MOVE, source, left, NO_INDEX, destination, NO_INDEX, taken)
+
+
+def migration(
+    before: Replicas, after: Replicas, *moves: Move, version: int = 3, sequence: int = 1
+) -> Migration:
+    return Migration(MigrationId(Term(1), sequence), P, Version(version), moves, before, after)
+
+
+GIVE = migration((B, None, None), (C, None, None), move(B, C))
+"""B owns the partition and gives it to C."""
+TAKE = migration((C, None, None), (B, None, None), move(C, B))
+"""C owns it and gives it to B."""
+
+
+def published(cluster: Cluster, held: Row, *completed: Completed) -> None:
+    """A publishes a row."""
+    cluster.inject(a, B, Publication(Term(1), 9, (held,), completed))
+
+
+def owning(*, backup_count: int = 1) -> tuple[Cluster, Node]:
+    """B owns partition 0 at version 3."""
+    cluster = follower(backup_count=backup_count)
+    published(cluster, row(0, 3, B, None, None))
+    return cluster, cluster.nodes[B]
+
+
+def lacking() -> tuple[Cluster, Node]:
+    """C owns partition 0 at version 3, and B has no index."""
+    cluster = follower()
+    published(cluster, row(0, 3, C, None, None))
+    return cluster, cluster.nodes[B]
+
+
+def ready(cluster: Cluster) -> str | None:
+    """What B told its master last about a migration."""
+    said = cluster.messages(MigrationReady)
+    return said[-1].reason if said else None
+
+
+def acked(cluster: Cluster) -> str:
+    return cluster.messages(FragmentAck, to=C)[-1].reason

@@ -1,0 +1,375 @@
+"""What the master does with requests: promotion, demotion, departures, one change at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.effects import Answer
+from holdfast.core.messages import (
+    Ask,
+    CommitAck,
+    MigrationRequest,
+    NewView,
+    Refusal,
+    Request,
+    RequestDone,
+)
+from holdfast.core.node import Node
+from holdfast.core.service import DRAIN_REPEATS
+from holdfast.core.states import ClusterState
+from holdfast.core.views import Drain, Kind, View
+from tests.core.harness import (
+    A,
+    B,
+    C,
+    Cluster,
+    D,
+    address_of,
+    follower,
+    losing,
+    member,
+    request_of,
+    view_of,
+)
+
+a, b, c = member(A), member(B), member(C)
+PROMOTE, DEMOTE, LEAVE = request_of(Ask.PROMOTE), request_of(Ask.DEMOTE), request_of(Ask.LEAVE)
+
+
+def with_lite(**settings: object) -> tuple[Cluster, Node]:
+    """A leads B, and C which is lite."""
+    cluster = Cluster(A, B, C, **settings)
+    for member_id in (A, B, C):
+        kind = Kind.LITE if member_id == C else Kind.DATA
+        cluster.start(member(member_id, kind=kind))
+    return cluster, cluster.settle()
+
+
+def outcome(cluster: Cluster, request_id: str = "q") -> Answer:
+    """The one answer, when it has come; nothing follows."""
+    cluster.run_until(lambda: request_id in cluster.answers)
+    cluster.run(3_000)
+    (answer,) = cluster.answers[request_id]
+    return answer
+
+
+def held(node: Node, of: str) -> int:
+    """How many indexes a member has."""
+    return sum(of in row.replicas for row in node.table.rows)
+
+
+def view(node: Node) -> View:
+    assert node.view is not None
+    return node.view
+
+
+# Refused by the master ----------------------------------------------------------------------------
+
+
+def refusal(cluster: Cluster, stay: object, request: Request) -> Refusal | None:
+    """What the master says to a request of a member that the test plays."""
+    assert isinstance(stay, type(a))
+    cluster.inject(stay, A, request)
+    refusals = cluster.messages(Refusal, to=stay.id)
+    return refusals[-1] if refusals else None
+
+
+@pytest.mark.parametrize("request_", [PROMOTE, DEMOTE])
+def test_whoever_does_not_lead_refuses_a_promotion(request_: Request) -> None:
+    cluster = follower()
+    cluster.inject(c, B, request_)
+    expected = Refusal("q", "IllegalState", "this member is not the master, or not yet")
+    assert cluster.messages(Refusal, to=C) == [expected]
+
+
+@pytest.mark.parametrize("request_", [LEAVE, request_of(Ask.STATE, state=ClusterState.FROZEN)])
+def test_whoever_does_not_lead_leaves_other_requests_to_be_repeated(request_: Request) -> None:
+    cluster = follower()
+    cluster.inject(c, B, request_)
+    assert cluster.messages(Refusal) == []
+
+
+@pytest.mark.parametrize("stay", [member(D), member(C, 7)])
+def test_requester_that_is_no_member_is_an_illegal_argument(stay: object) -> None:
+    cluster, _ = with_lite()
+    answer = refusal(cluster, stay, PROMOTE)
+    assert answer is not None
+    assert answer.error == "IllegalArgument"
+    assert "is not a member of this cluster" in answer.message
+
+
+def test_master_too_refuses_a_promotion_below_level_two() -> None:
+    cluster, _ = with_lite(level=1)
+    answer = refusal(cluster, replace(c, kind=Kind.LITE), PROMOTE)
+    assert answer is not None
+    assert answer.error == "UnsupportedOperation"
+
+
+@pytest.mark.parametrize("state", ["NO_MIGRATION", "FROZEN", "PASSIVE"])
+def test_promotion_and_demotion_are_refused_where_no_data_moves(state: str) -> None:
+    cluster, _ = with_lite()
+    cluster.ask(A, request_of(Ask.STATE, "s", state=ClusterState(state)))
+    cluster.settle()
+    for asker, request in ((C, PROMOTE), (B, request_of(Ask.DEMOTE, "d"))):
+        cluster.ask(asker, request)
+        answer = outcome(cluster, request.id)
+        assert answer.error == "IllegalState"
+        assert answer.message == "the cluster's state moves no data; change it first"
+
+
+def test_last_data_member_can_not_be_demoted() -> None:
+    cluster = Cluster(A)
+    cluster.form()
+    cluster.ask(A, DEMOTE)
+    expected = Answer("q", "IllegalState", "the last data member can't be demoted")
+    assert outcome(cluster) == expected
+
+
+def test_level_can_not_be_lowered_nor_raised_beyond_what_all_speak() -> None:
+    cluster = Cluster(A, B, level=2)
+    cluster.start(a)
+    cluster.start(member(B, level_max=2))
+    cluster.settle()
+    cluster.ask(A, request_of(Ask.LEVEL, "down", level=1))
+    cluster.ask(A, request_of(Ask.LEVEL, "up", level=3))
+    assert outcome(cluster, "down") == Answer(
+        "down", "UnsupportedOperation", "the level 2 can't be lowered"
+    )
+    assert outcome(cluster, "up") == Answer(
+        "up", "UnsupportedOperation", "level 3 is not spoken by name-B"
+    )
+
+
+def test_one_change_at_a_time() -> None:
+    cluster = Cluster(A, B)
+    cluster.form()
+    cluster.drops = [lambda sender, to, _: {sender, to} != {A, address_of(A)} and sender == B]
+    cluster.ask(A, request_of(Ask.STATE, "first", state=ClusterState.FROZEN))
+    cluster.ask(A, request_of(Ask.STATE, "second", state=ClusterState.PASSIVE))
+    cluster.drops = []
+    second = outcome(cluster, "second")
+    assert (second.error, second.message) == (
+        "IllegalState",
+        "another change of the state is under way",
+    )
+    assert outcome(cluster, "first").error == ""
+
+
+# Promotion ----------------------------------------------------------------------------------------
+
+
+def test_promoted_member_gets_its_share() -> None:
+    cluster, master = with_lite()
+    assert held(master, C) == 0
+    cluster.ask(C, PROMOTE)
+    assert outcome(cluster) == Answer("q", "", "")
+    cluster.settle()
+    assert cluster.nodes[C].me.kind is Kind.DATA
+    assert held(master, C) == 6
+    owned = [sum(row.owner == m for row in master.table.rows) for m in (A, B, C)]
+    assert owned == [2, 2, 2]
+
+
+def test_promotion_that_was_done_already_is_done() -> None:
+    cluster, master = with_lite()
+    cluster.drops = [losing(RequestDone)]
+    cluster.ask(C, PROMOTE)
+    cluster.run(700)
+    cluster.drops = []
+    assert outcome(cluster) == Answer("q", "", "")
+    assert view(master).find(C).kind is Kind.DATA  # type: ignore[union-attr]
+
+
+def test_promotion_waits_for_its_turn_to_change_the_view() -> None:
+    cluster, master = with_lite()
+    cluster.drops = [losing(NewView)]
+    cluster.start(member(D), initial=(address_of(A),))
+    cluster.run_until(lambda: len(view(master).members) == 4)
+    cluster.ask(C, PROMOTE)
+    cluster.run(20)
+    assert view(master).find(C).kind is Kind.LITE  # type: ignore[union-attr]
+    cluster.drops = []
+    assert outcome(cluster).error == ""
+
+
+def test_promotion_fails_when_the_master_changes_and_asking_again_is_safe() -> None:
+    cluster, _ = with_lite()
+    cluster.drops = [losing(Request)]
+    cluster.ask(C, PROMOTE)
+    cluster.run(10)
+    cluster.nodes[A].election.abdicate("tired")
+    cluster.run_until(lambda: view(cluster.nodes[C]).term == 2)
+    cluster.drops = []
+    answer = outcome(cluster)
+    assert (answer.error, answer.message) == (
+        "IllegalState",
+        "the master has changed; ask again",
+    )
+    cluster.settle()
+    cluster.ask(C, request_of(Ask.PROMOTE, "again"))
+    assert outcome(cluster, "again").error == ""
+
+
+def test_list_of_an_older_master_does_not_promote() -> None:
+    cluster = follower(kind=Kind.LITE)
+    cluster.ask(B, PROMOTE)
+    node = cluster.nodes[B]
+    lite = member(B, kind=Kind.LITE)
+    node.context.view = view_of(a, lite, c, term=2)
+    done = RequestDone("q", view_of(a, b, c, version=2))
+    cluster.inject(a, B, done)
+    assert outcome(cluster).error == "IllegalState"
+
+
+# Demotion and departure ---------------------------------------------------------------------------
+
+
+def test_demotion_drains_first() -> None:
+    cluster = Cluster(A, B, C)
+    master = cluster.form()
+    cluster.ask(B, DEMOTE)
+    cluster.run_until(lambda: view(master).find(B).drain is Drain.DEMOTING)  # type: ignore[union-attr]
+    assert outcome(cluster) == Answer("q", "", "")
+    cluster.settle()
+    assert held(master, B) == 0
+    assert cluster.nodes[B].me.kind is Kind.LITE
+    assert cluster.nodes[B].fragments == {}
+
+
+def test_demotion_that_was_done_already_is_done() -> None:
+    cluster, master = with_lite()
+    key = view(master).key
+    cluster.inject(replace(c, kind=Kind.LITE), A, DEMOTE)
+    cluster.run(10)
+    assert cluster.messages(RequestDone, to=C)[-1].view.key == key
+
+
+@pytest.mark.parametrize("request_", [DEMOTE, LEAVE])
+def test_drain_takes_as_long_as_its_migrations(request_: Request) -> None:
+    cluster = Cluster(A, B, C, replica_count=2)
+    master = cluster.form()
+    cluster.drops = [losing(CommitAck)]
+    cluster.ask(C, request_)
+    cluster.run(3_000)
+    assert cluster.answers == {}
+    assert held(master, C) > 0
+    cluster.drops = []
+    assert outcome(cluster) == Answer("q", "", "")
+
+
+def test_departure_drains_first_and_nothing_is_lost() -> None:
+    cluster = Cluster(A, B, C, backup_count=0)
+    master = cluster.form()
+    cluster.ask(C, LEAVE)
+    assert outcome(cluster) == Answer("q", "", "")
+    assert cluster.stops == [C]
+    cluster.crash(C)
+    cluster.settle()
+    assert [m.id for m in view(master).members] == [A, B]
+    assert held(master, C) == 0
+
+
+@pytest.mark.parametrize("state", ["NO_MIGRATION", "FROZEN", "PASSIVE"])
+def test_departure_does_not_drain_where_nothing_moves(state: str) -> None:
+    cluster = Cluster(A, B, C)
+    cluster.form()
+    cluster.ask(A, request_of(Ask.STATE, "s", state=ClusterState(state)))
+    cluster.settle()
+    before = [row.replicas for row in cluster.nodes[A].table.rows]
+    cluster.ask(C, LEAVE)
+    cluster.run_until(lambda: cluster.stops == [C])
+    assert cluster.messages(MigrationRequest) == []
+    assert all(C in row for row in before)
+    assert outcome(cluster).error == ""
+
+
+def test_leaving_master_says_farewell_and_the_next_takes_it_out() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.form()
+    cluster.ask(A, LEAVE)
+    assert outcome(cluster) == Answer("q", "", "")
+    assert cluster.stops == [A]
+    cluster.crash(A)
+    master = cluster.settle()
+    assert master.me.id == B
+    assert [m.id for m in view(master).members] == [B, C]
+
+
+def test_lone_member_may_leave() -> None:
+    cluster = Cluster(A)
+    cluster.form()
+    cluster.ask(A, LEAVE)
+    assert outcome(cluster) == Answer("q", "", "")
+    assert cluster.stops == [A]
+
+
+def test_lite_member_leaves_at_once() -> None:
+    cluster, _ = with_lite()
+    cluster.ask(C, LEAVE)
+    cluster.run_until(lambda: cluster.stops == [C])
+
+
+def test_departure_outside_a_cluster_is_done_at_once() -> None:
+    cluster = Cluster(B, may_found=False)
+    cluster.start(b)
+    cluster.ask(B, LEAVE)
+    assert cluster.answers["q"] == [Answer("q", "", "")]
+    assert cluster.stops == [B]
+
+
+def test_departure_ends_whatever_else_was_asked() -> None:
+    cluster = follower()
+    cluster.ask(B, LEAVE)
+    cluster.ask(B, request_of(Ask.LEAVE, "too"))
+    cluster.ask(B, request_of(Ask.STATE, "state", state=ClusterState.FROZEN))
+    cluster.inject(a, B, RequestDone("q", view_of(a, c, version=2)))
+    errors = {name: [x.error for x in answers] for name, answers in cluster.answers.items()}
+    assert errors == {"q": [""], "too": [""], "state": ["IllegalState"]}
+    assert cluster.stops == [B]
+
+
+def test_leaver_that_is_out_of_the_view_asks_around_until_it_is_told() -> None:
+    cluster = follower()
+    cluster.ask(B, LEAVE)
+    cluster.inject(a, B, NewView(view_of(a, c, version=2)))
+    cluster.sent.clear()
+    cluster.run(600)
+    assert cluster.messages(Request, to=A)
+    assert cluster.messages(Request, to=C)
+    assert cluster.stops == []
+
+
+def test_departure_that_the_master_knows_is_done() -> None:
+    cluster, _ = with_lite()
+    for stay in (member(D), member(C, 0)):
+        cluster.inject(stay, A, LEAVE)
+        cluster.run(10)
+        assert len(cluster.messages(RequestDone, to=stay.id)) == 1
+
+
+def test_concurrent_leavers_leave_one_after_the_other() -> None:
+    cluster = Cluster(A, B, C)
+    master = cluster.form()
+    for leaver in (B, C):
+        cluster.ask(leaver, request_of(Ask.LEAVE, f"{leaver} leaves"))
+    cluster.run_until(lambda: sorted(cluster.stops) == [B, C])
+    cluster.crash(B, C)
+    cluster.settle()
+    assert held(master, A) == 6
+
+
+@pytest.mark.parametrize("ask", [Ask.LEAVE, Ask.DEMOTE])
+def test_whoever_gave_up_leaving_takes_partitions_again(ask: Ask) -> None:
+    cluster = Cluster(A, B, C)
+    master = cluster.form()
+    cluster.drops = [losing(RequestDone)]
+    cluster.inject(b, A, request_of(ask))
+    cluster.run(100)
+    assert view(master).find(B).drain is not Drain.NONE  # type: ignore[union-attr]
+    cluster.run(DRAIN_REPEATS * 500 + 1_000)
+    cluster.drops = []
+    cluster.settle()
+    assert view(master).find(B).drain is Drain.NONE  # type: ignore[union-attr]
+    assert held(master, B) == 6
