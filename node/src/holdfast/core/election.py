@@ -242,9 +242,10 @@ class Election:
             self._count()
         elif message.view is not None and self.membership.install(message.view):
             self._give_up("a voter knows a newer view")
-        elif message.term < self._term and self._ballot is not None:
+        elif message.term < self._term:
+            assert self._ballot is not None
             self.context.send(message.voter.address, NewView(self._ballot.view))
-        elif message.term >= self._term:
+        else:
             self._seen = max(self._seen, message.term)
             self._give_up(f"a voter knows term {message.term}")
 
@@ -279,7 +280,7 @@ class Election:
                 self._time_is_up()
             elif context.timers.due(CLAIM_AGAIN, context.now):
                 self._send_claims()
-        elif self.role is Role.FOLLOWING:
+        if self.role is Role.FOLLOWING:
             self._wait_for_turn()
 
     def _time_is_up(self) -> None:

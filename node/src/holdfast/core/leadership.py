@@ -193,14 +193,17 @@ class Leadership:
             timers.clear(LOAD_ENDS)
             self.mastership.change(replace(view, recovering=False))
         elif timers.due(LOAD_ENDS, now):
-            self._give_up_loading(view, loading[0])
+            self._give_up_loading(view, loading)
 
-    def _give_up_loading(self, view: View, slow: Member) -> None:
-        if self.context.config.recovery_policy is RecoveryPolicy.FULL or slow == self.context.me:
-            detail = f"{slow.name} has not loaded its data in time"
+    def _give_up_loading(self, view: View, loading: list[Member]) -> None:
+        """Where the policy is content with some, go on without; never without the master."""
+        slow = [member for member in loading if member.id != self.context.me.id]
+        if self.context.config.recovery_policy is RecoveryPolicy.FULL or not slow:
+            names = ", ".join(member.name for member in loading)
+            detail = f"not loaded in time: {names}"
             self.context.notice(NoticeKind.RECOVERY_WAITS, view.cluster, detail)
         else:
-            self.mastership.change(self._without(view, slow))
+            self.mastership.change(self._without(view, slow[0]))
 
     def _has_loaded(self, member: Member) -> bool:
         if member.id == self.context.me.id:

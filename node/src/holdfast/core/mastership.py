@@ -174,7 +174,8 @@ class Mastership:
         if context.config.quorum is Quorum.ANY:
             return Millis(context.now + context.config.lease_ms)
         electorates = self.membership.electorates(view)
-        echoed = min(self._echoed_by_a_quorum(each) for each in electorates)
+        quorums = (self._echoed_by_a_quorum(each) for each in electorates)
+        echoed = min(quorums, default=context.now)
         return Millis(echoed + context.config.lease_ms - context.config.lease_margin_ms)
 
     def _echoed_by_a_quorum(self, electorate: Electorate) -> Millis:
@@ -216,12 +217,14 @@ class Mastership:
         self._hear(view, origin, message)
 
     def _hear_former(self, view: View, origin: Origin, message: Heartbeat) -> None:
-        """Whoever was taken out confirms that as a voter of the view before."""
-        former = next((voter for voter in view.base if voter.id == origin.id), None)
-        if message.version != view.version or former is None:
+        """Whoever was taken out confirms that: it serves no more, and as a voter it agrees."""
+        known = (*view.base, *self.removed)
+        former = next((member for member in known if member.id == origin.id), None)
+        if message.version != view.version:
             self.context.send(origin.address, NotListed(view))
-        elif former.incarnation <= origin.incarnation:
+        elif former is not None and former.incarnation <= origin.incarnation:
             self.confirmed_by[former.id] = former.incarnation
+            self.leased_until[former.id] = self.context.now
 
     def _hear(self, view: View, origin: Origin, message: Heartbeat) -> None:
         context = self.context
@@ -234,8 +237,14 @@ class Mastership:
             return
         self.confirmed_by[origin.id] = origin.incarnation
         self._refresh_mandate(view)
-        if self.may_act():
+        member = view.find(origin.id)
+        if self.may_act() and member is not None and not self._has_gone_deaf(view, member):
             self._grant(view, origin, message)
+
+    def _has_gone_deaf(self, view: View, member: Member) -> bool:
+        """It speaks and hears nothing: another lease would keep it listed, and not serving."""
+        silent_at = self._silent_at(view, member)
+        return silent_at is not None and self.context.now >= silent_at
 
     def _grant(self, view: View, origin: Origin, message: Heartbeat) -> None:
         config, now = self.context.config, self.context.now
@@ -322,9 +331,9 @@ class Mastership:
         for member in context.others():
             if not self._agrees(member):
                 context.send(member.address, NewView(view))
-        for member in self.removed:
-            if view.find(member.id) is None:
-                context.send(member.address, NotListed(view))
+        for former in {member.id: member for member in (*view.base, *self.removed)}.values():
+            if view.find(former.id) is None and not self._agrees(former):
+                context.send(former.address, NotListed(view))
 
     # Time -----------------------------------------------------------------------------------------
 
@@ -390,14 +399,15 @@ class Mastership:
     def _silent_at(self, view: View, member: Member) -> int | None:
         """When a member that says nothing more is taken out; None for never."""
         config = self.context.config
-        if self.awaited_from_files(view, member):
-            if config.recovery_policy is RecoveryPolicy.FULL:
-                return None
-            return self.elected_at + config.validation_timeout_ms
         patience = config.lease_ms + config.lease_margin_ms
         if self.stage is Stage.LEADING:
             patience += config.heartbeat_ms
-        return self.echoed.get(member.id, self.elected_at) + patience
+        silent_at = self.echoed.get(member.id, self.elected_at) + patience
+        if self.awaited_from_files(view, member):
+            if config.recovery_policy is RecoveryPolicy.FULL:
+                return None
+            return max(silent_at, self.elected_at + config.validation_timeout_ms)
+        return silent_at
 
     def restart_of(self, member: Member) -> None:
         """A newer stay of a listed member asks to be let in: the listed one is over."""

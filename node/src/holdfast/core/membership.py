@@ -210,10 +210,10 @@ class Membership:
             self.context.timers.set(HEARTBEAT, self.context.now)
 
     def on_not_listed(self, message: NotListed) -> None:
-        """Someone with this view does not list me. As a voter of the one before I confirm it."""
+        """Someone with this view does not list me. I confirm that I know it."""
         self.install(message.view)
         view = self.context.view
-        if view == message.view and view.base and not self.context.listed:
+        if view == message.view and not self.context.listed:
             self.context.send_member(view.master, self._heartbeat(view))
 
     def on_newer_term(self, message: NewerTerm) -> None:
@@ -378,7 +378,7 @@ class Membership:
 
     def hear(self, origin: Origin) -> None:
         """Somebody speaks: if an earlier stay of it was discounted, it is to be counted again."""
-        if any(member_id == origin.id for member_id, _ in self.discounted):
+        if any(member_id == origin.id for member_id, _ in sorted(self.discounted)):
             known = self.returned.get(origin.id, -1)
             self.returned[origin.id] = max(known, origin.incarnation)
 

@@ -232,6 +232,7 @@ class Node:
 
     def _advance(self) -> None:
         for _ in range(ROUNDS_MAX):
+            role = self.election.role
             self._deliver_loopback()
             self._note_view()
             self.membership.advance()
@@ -241,7 +242,8 @@ class Node:
             self.participation.advance()
             self.locking.advance()
             self.requests.advance()
-            if not self.context.loopback and self.context.view is self._seen:
+            settled = self.context.view is self._seen and self.election.role is role
+            if settled and not self.context.loopback:
                 return
         raise LocalProtocolError("a step does not come to an end", story=self.story())
 

@@ -17,7 +17,8 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
 * The data of a partition begins empty, at every index, with the row that first assigned it or
   gave it away after a loss: its epoch. Data of an older epoch is replaced by the empty one.
 * A member that lost its index keeps the data, fenced, until the row has as many holders as were
-  promised. A rolled-back destination keeps only what it had.
+  promised. A rolled-back destination keeps only what it had. What a returning member brings along
+  it keeps for the time in which it may be given the partition back.
 
 States
 ------
@@ -64,6 +65,7 @@ from holdfast.core.transitions import TransitionTable
 from holdfast.ids import NO_INDEX, MemberId, PartitionId, Version
 
 PUSH_AGAIN = "push again"
+SWEEP = "drop what did not come back"
 
 
 class Part(Enum):
@@ -122,6 +124,8 @@ class Participation:
         self.completed = {}
         self.unpublished = {}
         self._name_active()
+        if self.context.fragments:
+            self.context.timers.set(SWEEP, self.context.now + self.context.config.rejoin_grace_ms)
 
     # The owner's side -----------------------------------------------------------------------------
 
@@ -199,9 +203,9 @@ class Participation:
 
     def _ready(self, migration: Migration, reason: str) -> None:
         view = self.context.view
-        if view is not None:
-            ready = MigrationReady(migration.id, migration.partition, reason)
-            self.context.send_member(view.master, ready)
+        assert view is not None
+        ready = MigrationReady(migration.id, migration.partition, reason)
+        self.context.send_member(view.master, ready)
 
     # The destination's side -----------------------------------------------------------------------
 
@@ -247,8 +251,8 @@ class Participation:
         active.part = PARTS.next(active.part, Turn.COMMIT, context.story())
         held = context.table.row(migration.partition)
         row = held.changed(migration.version_committed, migration.after)
-        if active.incoming is not None:
-            context.hold(migration.partition, active.incoming)
+        assert active.incoming is not None
+        context.hold(migration.partition, active.incoming)
         self.unpublished[migration.partition] = row.version
         taken = context.table.apply((row,))
         context.persist_rows(taken)
@@ -289,13 +293,20 @@ class Participation:
         """Row by row this is all that a participant needs: it holds an index now, or it doesn't."""
         del self.active[row.partition]
         self._name_active()
-        committed = row.version == active.migration.version_committed
-        if active.part is Part.RECEIVED and committed and active.incoming is not None:
+        outcome = self._outcome(row, active.migration)
+        if outcome is Outcome.SUCCESS and active.incoming is not None:
             self.context.hold(row.partition, active.incoming)
-        outcome = Outcome.SUCCESS if committed else Outcome.FAILED
         self.context.notice(
             NoticeKind.MIGRATION_ENDED, f"partition {row.partition}", f"here: {outcome}"
         )
+
+    def _outcome(self, row: Row, migration: Migration) -> Outcome:
+        """What the completed list says; else what the row says."""
+        for entry in self.completed.get(row.partition, ()):
+            if entry.migration.id == migration.id:
+                return entry.outcome
+        committed = row.version == migration.version_committed
+        return Outcome.SUCCESS if committed else Outcome.FAILED
 
     def _keep_or_drop(self, row: Row) -> None:
         context = self.context
@@ -303,8 +314,15 @@ class Participation:
             held = context.fragments.get(row.partition)
             if held is None or held.epoch != row.epoch:
                 context.hold(row.partition, Fragment(row.epoch, 0))
-        elif self._enough_hold(row):
+        elif self._enough_hold(row) and not self._may_get_it_back(row.partition):
             context.drop(row.partition)
+
+    def _may_get_it_back(self, partition: PartitionId) -> bool:
+        """I have just returned with it, or the stable table says that it is mine (seed 003)."""
+        stable, timers = self.context.stable, self.context.timers
+        if timers.running(SWEEP):
+            return True
+        return stable is not None and self.context.me.id in stable.rows[partition].replicas
 
     def _enough_hold(self, row: Row) -> bool:
         """Whether the copies that were promised exist without mine (`design/3` §3, "Dropping")."""
@@ -336,6 +354,9 @@ class Participation:
     def advance(self) -> None:
         """Repeat data that was not confirmed."""
         timers, now = self.context.timers, self.context.now
+        if timers.due(SWEEP, now) and self.context.listed:
+            for partition in tuple(self.context.fragments):
+                self._keep_or_drop(self.context.table.row(partition))
         if not timers.due(PUSH_AGAIN, now):
             return
         for active in self.active.values():

@@ -55,20 +55,24 @@ def majority(count: int) -> int:
 
 def electorates(view: View, is_discounted: Discounted) -> tuple[Electorate, ...]:
     """Who decides in a view, for someone who knows these deaths: each of them must agree."""
-    newest = _electorate(view.voters, view.members, is_discounted)
-    if not view.base:
-        return (newest,)
     base = tuple(view.find(voter.id) or voter for voter in view.base)
-    return (newest, _electorate(base, base, is_discounted))
+    both = (
+        _electorate(view.voters, view.members, is_discounted),
+        _electorate(base, base, is_discounted),
+    )
+    return tuple(each for each in both if each is not None)
 
 
 def _electorate(
     voters: tuple[Member, ...], members: tuple[Member, ...], is_discounted: Discounted
-) -> Electorate:
+) -> Electorate | None:
+    """None where nobody is left who may ever vote: then nobody there can object."""
     living = tuple(member for member in voters if not is_discounted(member))
     possible = sum(member.persistent or member in living for member in voters)
     if not possible:
         living = tuple(member for member in members if not is_discounted(member))
         possible = len(living)
+    if not possible:
+        return None
     needed = max(majority(len(living)), possible - majority(possible) + 1)
     return Electorate(living, needed)

@@ -62,6 +62,10 @@ class Requests:
         except RefusedError as error:
             context.outbox.answer(request.id, type(error).__name__, error.message)
             return
+        if request.ask is Ask.LEAVE and self.membership.phase is Phase.LOOKING:
+            context.outbox.answer(request.id)
+            self._stop()
+            return
         view = context.view
         term = Term(0) if view is None else view.term
         patience = max(request.wait_ms, context.config.request_timeout_ms)
@@ -127,10 +131,7 @@ class Requests:
         """Repeat; give up in time; a departure is done when no view lists me."""
         context = self.context
         for entry in tuple(self.open.values()):
-            if entry.request.id in self.open:
-                self._look_at(entry)
-        if self.open and not context.timers.running(REPEAT):
-            context.timers.set(REPEAT, context.now + context.config.retry_ms)
+            self._look_at(entry)
         if context.timers.due(REPEAT, context.now):
             context.timers.set(REPEAT, context.now + context.config.retry_ms)
             self._repeat()
@@ -143,7 +144,8 @@ class Requests:
         context, view = self.context, self.context.view
         if view is None:
             return
-        around = () if self.membership.phase is Phase.MEMBER else view.members
+        is_member = self.membership.phase is Phase.MEMBER
+        around = [m for m in view.members if not is_member and m.id != view.master]
         for entry in tuple(self.open.values()):
             context.send_member(view.master, entry.request)
             for member in around:

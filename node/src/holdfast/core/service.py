@@ -50,6 +50,7 @@ from holdfast.core.views import Drain, Kind, Member, View
 from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
 from holdfast.ids import Address, MemberId, Millis
 
+ENDED_MAX: Final = 256
 DRAIN_REPEATS: Final = 10
 """So many repetitions of a request may be lost before it counts as given up."""
 
@@ -66,11 +67,14 @@ class Service:
         self._askers: dict[str, Address] = {}
         """Whom to tell, by request, when the change under way has ended."""
         self._drain_asked_at: dict[MemberId, Millis] = {}
+        self._ended: dict[str, str] = {}
+        """Changes that were given up, with the reason: a repetition must not open them again."""
 
     def begin(self) -> None:
         """A mastership begins, or ends."""
         self._waiting = {}
         self._askers = {}
+        self._ended = {}
         self._drain_asked_at = {}
         self.transition.drop()
 
@@ -93,6 +97,8 @@ class Service:
             if view is not None and view.find(origin.id) is None:
                 self.context.send(origin.address, NotListed(view))
             return False
+        if request.id in self._ended:
+            raise IllegalState(self._ended[request.id])
         if request.ask in (Ask.LEAVE, Ask.DEMOTE):
             self._drain_asked_at[origin.id] = self.context.now
         if request.ask is Ask.LEAVE:
@@ -204,10 +210,11 @@ class Service:
             raise UnsupportedOperation(f"level {request.level} is not spoken by {names}")
 
     def _tell(self, ended: Ended) -> None:
-        address = self._askers.pop(ended.request.id, None)
-        if address is None:
-            return
+        address = self._askers.pop(ended.request.id)
         if ended.error:
+            self._ended[ended.request.id] = ended.message
+            while len(self._ended) > ENDED_MAX:
+                del self._ended[next(iter(self._ended))]
             self.context.send(address, Refusal(ended.request.id, ended.error, ended.message))
         else:
             self._waiting[ended.request.id] = address

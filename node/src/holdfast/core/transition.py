@@ -193,6 +193,8 @@ class Transition:
         request = self.request
         if self.phase is not Phase.LOCKING or request is None or message.id != request.id:
             return
+        if message.term != self._key[0]:
+            return
         if message.reason:
             self._undo("IllegalState", f"{origin.id}: {message.reason}")
         else:
