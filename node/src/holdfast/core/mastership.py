@@ -221,16 +221,20 @@ class Mastership:
         known = (*view.base, *self.removed)
         former = next((member for member in known if member.id == origin.id), None)
         if message.version != view.version:
-            self.context.send(origin.address, NotListed(view))
+            self.context.send(origin.address, NotListed(view, self.context.now))
         elif former is not None and former.incarnation <= origin.incarnation:
             self.confirmed_by[former.id] = former.incarnation
             self.leased_until[former.id] = self.context.now
+            self._note_echo(former.id, message)
+
+    def _note_echo(self, member: MemberId, message: Heartbeat) -> None:
+        if message.granted_at <= self.context.now:
+            known = self.echoed.get(member, message.granted_at)
+            self.echoed[member] = Millis(max(known, message.granted_at))
 
     def _hear(self, view: View, origin: Origin, message: Heartbeat) -> None:
         context = self.context
-        if message.granted_at <= context.now:
-            echo = max(self.echoed.get(origin.id, message.granted_at), message.granted_at)
-            self.echoed[origin.id] = Millis(echo)
+        self._note_echo(origin.id, message)
         self.heartbeats[origin.id] = message
         if message.version != view.version:
             context.send(origin.address, NewView(view))
@@ -332,8 +336,8 @@ class Mastership:
             if not self._agrees(member):
                 context.send(member.address, NewView(view))
         for former in {member.id: member for member in (*view.base, *self.removed)}.values():
-            if view.find(former.id) is None and not self._agrees(former):
-                context.send(former.address, NotListed(view))
+            if view.find(former.id) is None:
+                context.send(former.address, NotListed(view, context.now))
 
     # Time -----------------------------------------------------------------------------------------
 

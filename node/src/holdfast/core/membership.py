@@ -210,11 +210,20 @@ class Membership:
             self.context.timers.set(HEARTBEAT, self.context.now)
 
     def on_not_listed(self, message: NotListed) -> None:
-        """Someone with this view does not list me. I confirm that I know it."""
+        """Someone with this view does not list me. I confirm to the master that I know it.
+
+        The voters of the view before decide until this one is sealed, so I vow like a member.
+        """
+        context = self.context
         self.install(message.view)
-        view = self.context.view
-        if view == message.view and not self.context.listed:
-            self.context.send_member(view.master, self._heartbeat(view))
+        view = context.view
+        if view != message.view or context.listed or message.sent_at == NEVER:
+            return
+        if context.promised == view.term:
+            self.vow_until = Millis(context.now + context.config.lease_ms)
+            self.vowed_to = view.master
+            self._granted_at = message.sent_at
+            context.send_member(view.master, self._heartbeat(view))
 
     def on_newer_term(self, message: NewerTerm) -> None:
         """My term is over somewhere; its view, if known, is mine from now on."""

@@ -199,9 +199,11 @@ class NewView:
 
 @dataclass(frozen=True, slots=True)
 class NotListed:
-    """This view does not list you (any more): join again."""
+    """This view does not list you (any more): confirm that you know, then join again."""
 
     view: View
+    sent_at: Millis
+    """The master's clock, echoed by the confirmation; -1 from anyone else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,13 +235,13 @@ class Node:
             role = self.election.role
             self._deliver_loopback()
             self._note_view()
+            self.requests.advance()
             self.membership.advance()
             self.forming.advance()
             self.election.advance()
             self.leadership.advance()
             self.participation.advance()
             self.locking.advance()
-            self.requests.advance()
             settled = self.context.view is self._seen and self.election.role is role
             if settled and not self.context.loopback:
                 return

@@ -95,7 +95,7 @@ class Service:
             if request.ask in (Ask.PROMOTE, Ask.DEMOTE):
                 raise IllegalState("this member is not the master, or not yet")
             if view is not None and view.find(origin.id) is None:
-                self.context.send(origin.address, NotListed(view))
+                self.context.send(origin.address, NotListed(view, Millis(-1)))
             return False
         if request.id in self._ended:
             raise IllegalState(self._ended[request.id])

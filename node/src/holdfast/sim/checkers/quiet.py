@@ -38,14 +38,23 @@ def unsettled(world: World, requests: Requests) -> Iterator[str]:
 
 
 def _expected(world: World) -> list[Process]:
-    """Everyone but those who don't speak the level that was raised while they were out."""
+    """Everyone but those who don't speak the level that was raised while they were out, and those
+    who know no address at which a member of the cluster is left."""
     views = [process.node.view for process in world.processes]
-    level = max((view.level for view in views if view is not None), default=0)
+    newest = max((view for view in views if view is not None), key=lambda v: v.key, default=None)
     return [
         process
         for process in world.processes
-        if process.node.me.level_max >= level or listed(process, process.node.view)
+        if newest is None or listed(process, newest) or _can_join(world, process, newest)
     ]
+
+
+def _can_join(world: World, process: Process, newest: View) -> bool:
+    view = process.node.view
+    known = () if view is None else (*view.members, *view.departed)
+    contacts = {*world.config.initial, *(member.address for member in known)}
+    reachable = any(member.address in contacts for member in newest.members)
+    return reachable and process.node.me.level_max >= newest.level
 
 
 def _view_unsettled(view: View, master: Process, processes: list[Process]) -> Iterator[str]:
