@@ -246,6 +246,20 @@ def test_owner_is_not_the_one_to_make_room_for_a_group() -> None:
     assert [set(row) for row in checked(zones, rows, 2)] == [{A, C}, {B, C}]
 
 
+def test_member_far_from_its_quota_is_served_through_a_third() -> None:
+    """`x` lacks two copies; who has one too many meets its group in each row, so someone who has
+    neither too many nor too few passes copies on, until `x` is near enough."""
+    zone = {"x": "g", "y1": "g", "y2": "g", "y3": "g"}
+    names = [*zone, "a1", "a2", "b", "c"]
+    candidates = [Candidate(MemberId(name), zone.get(name, name)) for name in names]
+    text = "y1 a1,y1 a1,y1 a1,y1 a2,y2 a1,y2 a1,y2 a2,y2 a2,y3 a2,y3 a2,x b,x b,y3 c,y3 c,b c,b c"
+    rows: Table = tuple(tuple(map(MemberId, row.split())) for row in text.split(","))
+    assert loads(candidates, rows) == [2, 4, 4, 4, 5, 5, 4, 4]
+    target = checked(candidates, rows, 2)
+    assert loads(candidates, target)[0] == 3
+    assert made(rows, target) == 2
+
+
 def test_chain_that_comes_to_a_row_twice_is_not_followed() -> None:
     group_of = {"m0": 3, "m1": 0, "m2": 3, "m3": 0, "m4": 2, "m5": 5, "m6": 1, "m7": 2}
     candidates = [Candidate(MemberId(name), f"g{n}") for name, n in group_of.items()]

@@ -12,7 +12,8 @@ Rules (seed 002 §3.2; seed 003 "STABLE_CLUSTER"; `design/3` §2, §3, §7)
   were before members left if all of these are back, so that a member that returns within
   `rejoin_grace` gets back what it had. While someone is awaited, missing copies are not made
   elsewhere. Where the state reclaims: the stable table as far as its members are here; nothing else
-  moves, and missing copies are made elsewhere only when nobody is awaited any more.
+  moves, no copy beyond it is given up for a vacant index, and missing copies are made elsewhere
+  only when nobody is awaited any more.
 * *Awaited* is who left and may come back with data: for ever where the state doesn't promote, until
   `stable_repair_after` with a stable table, else within the grace, and not if it had no files and
   its death is a fact.
@@ -47,7 +48,7 @@ from holdfast.core.mastership import Mastership
 from holdfast.core.migrations import Step
 from holdfast.core.planner import plan
 from holdfast.core.publication import Publisher
-from holdfast.core.repair import give_away, repair_table, repaired
+from holdfast.core.repair import give_away, keeping, repair_table, repaired
 from holdfast.core.states import Rebalance
 from holdfast.core.table import Row
 from holdfast.core.versioning import raised, versions_are_global
@@ -296,7 +297,7 @@ class Rebalancing:
         rows: list[Replicas] = []
         for row, wanted in zip(now, stable.rows, strict=True):
             target = repaired(wanted.replicas, lambda member: member in present)
-            rows.append(row.replicas if target[0] is None else target)
+            rows.append(row.replicas if target[0] is None else keeping(target, row.replicas))
         if awaited or not any(None in row[: len(present)] for row in rows):
             return self._towards(given(tuple(rows)))
         return self._towards(assign(candidates_of(view), rows, self.context.config.replica_count))

@@ -52,6 +52,15 @@ def repaired(replicas: Replicas, present: Judge) -> Replicas:
     return tuple(row)
 
 
+def keeping(target: Replicas, now: Replicas) -> Replicas:
+    """The target, with its vacant indexes held by whoever has a copy now and no place in it."""
+    row = list(target)
+    for index, member in enumerate(now):
+        if member is not None and member not in row and None in row:
+            row[index if row[index] is None else row.index(None)] = member
+    return tuple(row)
+
+
 def repair_table(rows: Sequence[Row], present: Judge, awaited: Judge) -> Repair:
     """Look at every row. Whoever is in `lost` needs an owner (`give_away`)."""
     repair = Repair()

@@ -46,7 +46,7 @@ class Faults:
         self.stopped = False
         self._kinds = [kind for kind, _ in options.faults]
         self._weights = [weight for _, weight in options.faults]
-        self._destroyed_us = -CALM_US
+        self._destroyed_us = -1_000 * SECOND
         self._actions: dict[str, Callable[[], None]] = {
             "crash": self._crash,
             "crash inside a step": lambda: self._arm(Blow.CRASH),
@@ -114,8 +114,17 @@ class Faults:
 
     def _crash(self) -> None:
         process = self._pick()
-        if process is not None and (process.site.persistent or self._may_destroy(process)):
+        if process is not None and self._may_crash(process):
             self.world.crash(process)
+
+    def _may_crash(self, process: Process) -> bool:
+        """A member with a disk returns, one without does not; never both at the same time."""
+        if process.site.persistent and self._is_calm():
+            return True
+        if not self._may_destroy(process):
+            return False
+        self._destroyed_us = self.world.now
+        return True
 
     def _destroy(self) -> None:
         """The process ends and its disk is lost."""
@@ -133,8 +142,8 @@ class Faults:
         if process is None:
             return
         process.trigger = draw_trigger(self.rng, blow)
-        if blow is Blow.CRASH and not process.site.persistent:
-            process.trigger.allowed = lambda: self._may_destroy(process)
+        if blow is Blow.CRASH:
+            process.trigger.allowed = lambda: self._may_crash(process)
 
     def _pause(self) -> None:
         process = self._pick()
@@ -202,7 +211,7 @@ class Faults:
         """A calm cluster, whose members all hold the newest view, survives a confirmed death."""
         if self.options.shell.arbiter_us is None:
             return False
-        if self.world.now - self._destroyed_us < CALM_US:
+        if not self._is_calm():
             return False
         others = [other for other in self.world.processes if other is not process]
         here = {other.member.id: other for other in others if other.awake}
@@ -210,6 +219,11 @@ class Faults:
         if newest.base or not any(member.votes for member in rest):
             return False
         return self._led(newest) and all(_holds(here.get(member.id), newest) for member in rest)
+
+    def _is_calm(self) -> bool:
+        """Whether the last member that never returns is dealt with by now."""
+        arbiter_us = self.options.shell.arbiter_us or 0
+        return self.world.now - self._destroyed_us >= CALM_US + 2 * arbiter_us
 
     def _led(self, view: View) -> bool:
         return any(
