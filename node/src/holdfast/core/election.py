@@ -226,9 +226,10 @@ class Election:
 
     def _ask_around(self, ballot: Ballot, claim: Claim) -> None:
         """Whoever knows a newer view answers with it, be it no voter of mine."""
-        asked = [voter.address for voter in ballot.voters]
-        for address in self.context.config.initial:
-            if address != self.context.me.address and address not in asked:
+        asked = [self.context.me.address, *(voter.address for voter in ballot.voters)]
+        others = (member.address for member in ballot.view.members)
+        for address in dict.fromkeys((*self.context.config.initial, *others)):
+            if address not in asked:
                 self.context.send(address, claim)
 
     def on_promise(self, message: Promise) -> None:

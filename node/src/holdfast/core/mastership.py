@@ -12,9 +12,9 @@ Rules (`design/3` §1; `docs/adr/0002` and `0003`)
   still hold a lease. So whoever serves knows the newest committed view. One voter more or less at
   a time.
 * **Silence.** A member is taken out when it echoed nothing for a lease, its margin and a heartbeat,
-  and the lease that it was granted is over; or when its death is a fact; or when it comes back as
-  a new stay. A new master gives everyone this time from its election: the old master may have
-  granted leases up to then.
+  and the lease that it was granted is over, as long as the rest can commit that; or when its death
+  is a fact; or when it comes back as a new stay. A new master gives everyone this time from its
+  election: the old master may have granted leases up to then.
 * A member is let in only when what removed its former stay is known to everyone (`publication`),
   so that a row never names a stay that did not hold it.
 
@@ -386,7 +386,19 @@ class Mastership:
         for member in others:
             if self._is_over(member) and not self.awaited_from_files(view, member):
                 return member
-        return next((member for member in others if self._silent(view, member)), None)
+        silent = (member for member in others if self._silent(view, member))
+        return next((member for member in silent if self._can_go_on_without(view, member)), None)
+
+    def _can_go_on_without(self, view: View, member: Member) -> bool:
+        """Whether enough of the rest were heard just now to commit the view without it.
+
+        With two of three silent, taking out one would leave a view that the other must confirm.
+        """
+        rest = view.without_member(member.id)
+        return all(each.agree(self._heard_just_now) for each in self.membership.electorates(rest))
+
+    def _heard_just_now(self, member: Member) -> bool:
+        return self._echo(member) >= self.context.now - 2 * self.context.config.heartbeat_ms
 
     def awaited_from_files(self, view: View, member: Member) -> bool:
         """A whole cluster comes back: whoever has data may take long to start (`recovery`)."""

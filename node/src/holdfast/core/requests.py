@@ -62,7 +62,7 @@ class Requests:
         except RefusedError as error:
             context.outbox.answer(request.id, type(error).__name__, error.message)
             return
-        if request.ask is Ask.LEAVE and self.membership.phase is Phase.LOOKING:
+        if request.ask is Ask.LEAVE and not self._counts():
             context.outbox.answer(request.id)
             self._stop()
             return
@@ -85,6 +85,12 @@ class Requests:
         wanted = Kind.DATA if request.ask is Ask.PROMOTE else Kind.LITE
         if me.kind is wanted:
             raise IllegalState(f"this is a {wanted} member already")
+
+    def _counts(self) -> bool:
+        """Whether the cluster has to be asked before I go: I am listed, or was by my id."""
+        view = self.context.view
+        known = () if view is None else (*view.members, *view.base)
+        return any(member.id == self.context.me.id for member in known)
 
     # Answers --------------------------------------------------------------------------------------
 

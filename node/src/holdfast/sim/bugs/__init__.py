@@ -2,29 +2,21 @@
 
 A bug is a name and a way to put a wrong function in the place of a right one, for as long as a
 context lasts. It is switched on by name, so that a worker process of its own can do it too.
+
+The faults themselves stand by subject: `members` (views, leases, votes), `masters` (what a new
+master does, changes of the state), `moves` (migrations and the rows that they change).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any, Final
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final
 
 from holdfast.errors import IllegalArgument
+from holdfast.sim.bugs import masters, members, moves
+from holdfast.sim.bugs.fault import Bug, replaced
 
-
-@dataclass(frozen=True, slots=True)
-class Bug:
-    """One deliberate fault."""
-
-    name: str
-    about: str
-    """What it does wrong, and what should go wrong for it."""
-    apply: Callable[[], AbstractContextManager[None]]
-    seeds: int = 50
-    """Within how many seeds, from 1 on, the simulator must find it."""
-
+__all__ = ["BUGS", "Bug", "active", "register", "replaced"]
 
 BUGS: Final[dict[str, Bug]] = {}
 """All that are known, by name."""
@@ -37,19 +29,6 @@ def register(bug: Bug) -> Bug:
     return bug
 
 
-@contextmanager
-def replaced(owner: Any, name: str, wrong: Any) -> Iterator[None]:
-    """While this lasts, `owner.name` is something else."""
-    right = getattr(owner, name)
-    # a static method read from its class is a plain function; what is put back must be the original
-    original = vars(owner).get(name, right)
-    setattr(owner, name, wrong)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
 def active(name: str | None) -> AbstractContextManager[None]:
     """The context of a bug; without a name, of none."""
     if name is None:
@@ -58,3 +37,7 @@ def active(name: str | None) -> AbstractContextManager[None]:
         known = ", ".join(sorted(BUGS)) or "there are none"
         raise IllegalArgument(f"no bug is called {name!r}; known: {known}")
     return BUGS[name].apply()
+
+
+for _bug in (*members.BUGS, *masters.BUGS, *moves.BUGS):
+    register(_bug)

@@ -1,0 +1,103 @@
+"""Wrong ways to move data: commit, hand-over, versions, bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from holdfast.core.execution import Execution, Running, Word
+from holdfast.core.messages import Completed, Migration
+from holdfast.core.participation import Active, Participation
+from holdfast.core.rebalancing import Rebalancing
+from holdfast.core.schedule import Schedule
+from holdfast.ids import MemberId
+from holdfast.sim.bugs.fault import Bug, replaced
+
+_commit_next: Final = Execution._commit_next
+_commit: Final = Participation._commit
+_repair: Final = Rebalancing.repair
+
+
+def commits_alone(execution: Execution, running: Running, word: Word | None = None) -> None:
+    """In the place of `Execution._commit_next`: no destination is asked."""
+    running.uncommitted = ()
+    _commit_next(execution, running, word)
+
+
+def commits_without_data(participation: Participation, active: Active) -> None:
+    """In the place of `Participation._commit`: the row is taken, what was sent is not."""
+    _commit(participation, active)
+    participation.context.drop(active.migration.partition)
+
+
+def keeps_writing(participation: Participation, active: Active) -> None:
+    """In the place of `Participation._received`: ready, but nothing is held back."""
+    if not active.missing:
+        participation._ready(active.migration, "")
+
+
+def takes_part_anyway(_: Participation, migration: Migration, known: Sequence[Completed]) -> str:
+    """In the place of `Participation._why_not`: neither version nor end nor lock is looked at."""
+    del migration, known
+    return ""
+
+
+def has_always_room(_: Schedule, party: Iterable[MemberId], parallel_max: int) -> bool:
+    """In the place of `Schedule._has_room`: everything at once."""
+    del party, parallel_max
+    return True
+
+
+def repairs_what_moves(rebalancing: Rebalancing) -> None:
+    """In the place of `Rebalancing.repair`: rows of running migrations are repaired too."""
+    execution = rebalancing.execution
+    running, execution.running = execution.running, {}
+    try:
+        _repair(rebalancing)
+    finally:
+        execution.running = running
+
+
+BUGS: Final = (
+    Bug(
+        "master-commits-first",
+        "The master commits before the destination has: the row names one that holds nothing.",
+        partial(replaced, Execution, "_commit_next", commits_alone),
+        start=3,
+    ),
+    Bug(
+        "commit-without-data",
+        "A destination commits the row and not the data: a copy is gone.",
+        partial(replaced, Participation, "_commit", commits_without_data),
+        start=3,
+    ),
+    Bug(
+        "owner-keeps-writing",
+        "The owner goes on acknowledging writes after the hand-over, beside the new owner.",
+        partial(replaced, Participation, "_received", keeps_writing),
+        start=3,
+    ),
+    Bug(
+        "version-not-compared",
+        "A member takes part in a migration of a version that its row has passed.",
+        partial(replaced, Participation, "_why_not", takes_part_anyway),
+    ),
+    Bug(
+        "version-not-raised",
+        "A failed migration gets the version that a destination may have committed already.",
+        partial(replaced, Migration, "version_failed", Migration.version_committed),
+        start=440,
+    ),
+    Bug(
+        "bound-ignored",
+        "More migrations run on a member than were allowed.",
+        partial(replaced, Schedule, "_has_room", has_always_room),
+        start=2,
+    ),
+    Bug(
+        "moving-row-repaired",
+        "A row is repaired while it moves: its next version gets two contents.",
+        partial(replaced, Rebalancing, "repair", repairs_what_moves),
+    ),
+)
