@@ -12,7 +12,6 @@ from holdfast.sim import bugs
 from holdfast.sim.bugs import BUGS, Bug, replaced
 from holdfast.sim.run import Verdict, run_seed
 
-
 UNNAMED: Final = "the core raises nothing"
 """An error of the core is found too, but says little about what the checkers see."""
 

@@ -3,8 +3,8 @@
 A bug is a name and a way to put a wrong function in the place of a right one, for as long as a
 context lasts. It is switched on by name, so that a worker process of its own can do it too.
 
-The faults themselves stand by subject: `members` (views, leases, votes), `masters` (what a new
-master does, changes of the state), `moves` (migrations and the rows that they change).
+The faults themselves stand by subject: `members` (views, leases, votes), `masters` (the mandate, a
+new master's first work, repair), `moves` (migrations and the rows that they change).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrong ways to be a master: the mandate, the first work of a mastership, changes of the view."""
+"""Wrong ways to be a master: the mandate, the first work of a mastership, repair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from holdfast.core.mastership import Mastership
 from holdfast.core.messages import Report
 from holdfast.core.rebalancing import Job, Rebalancing, candidates_of
 from holdfast.core.settlement import Settlement
-from holdfast.core.transition import Transition
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, Millis, PartitionId, Replicas
 from holdfast.sim.bugs.fault import Bug, replaced
@@ -40,13 +39,6 @@ def committed_at_once(mastership: Mastership) -> bool:
 def hears_nobody(_: Settlement) -> Iterator[tuple[MemberId, Report]]:
     """In the place of `Settlement._reports`: the own table is the newest."""
     yield from ()
-
-
-def commits_unchecked(transition: Transition) -> None:
-    """In the place of `Transition.advance`: no check, no lock, no second check."""
-    view, request = transition.context.view, transition.request
-    if view is not None and request is not None:
-        transition._commit(view, request)
 
 
 def plans_in_any_state(rebalancing: Rebalancing, view: View) -> Job | None:
@@ -99,11 +91,6 @@ BUGS: Final = (
         "A new master publishes its own table without looking at any other: commits are undone.",
         partial(replaced, Settlement, "_reports", hears_nobody),
         start=24,
-    ),
-    Bug(
-        "change-unchecked",
-        "The state is changed without a look at the table and without the lock.",
-        partial(replaced, Transition, "advance", commits_unchecked),
     ),
     Bug(
         "moves-unasked",

@@ -87,7 +87,7 @@ BUGS: Final = (
         "promise-forgotten",
         "A voter promises and does not remember it: two masters share a term.",
         partial(replaced, Election, "_promise", promises_and_forgets),
-        start=4,
+        start=287,
     ),
     Bug(
         "one-vote-is-enough",

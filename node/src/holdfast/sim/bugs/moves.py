@@ -9,14 +9,12 @@ from typing import Final
 from holdfast.core.execution import Execution, Running, Word
 from holdfast.core.messages import Completed, Migration
 from holdfast.core.participation import Active, Participation
-from holdfast.core.rebalancing import Rebalancing
 from holdfast.core.schedule import Schedule
 from holdfast.ids import MemberId
 from holdfast.sim.bugs.fault import Bug, replaced
 
 _commit_next: Final = Execution._commit_next
 _commit: Final = Participation._commit
-_repair: Final = Rebalancing.repair
 
 
 def commits_alone(execution: Execution, running: Running, word: Word | None = None) -> None:
@@ -49,16 +47,6 @@ def has_always_room(_: Schedule, party: Iterable[MemberId], parallel_max: int) -
     return True
 
 
-def repairs_what_moves(rebalancing: Rebalancing) -> None:
-    """In the place of `Rebalancing.repair`: rows of running migrations are repaired too."""
-    execution = rebalancing.execution
-    running, execution.running = execution.running, {}
-    try:
-        _repair(rebalancing)
-    finally:
-        execution.running = running
-
-
 BUGS: Final = (
     Bug(
         "master-commits-first",
@@ -87,17 +75,12 @@ BUGS: Final = (
         "version-not-raised",
         "A failed migration gets the version that a destination may have committed already.",
         partial(replaced, Migration, "version_failed", Migration.version_committed),
-        start=440,
+        start=453,
     ),
     Bug(
         "bound-ignored",
         "More migrations run on a member than were allowed.",
         partial(replaced, Schedule, "_has_room", has_always_room),
         start=2,
-    ),
-    Bug(
-        "moving-row-repaired",
-        "A row is repaired while it moves: its next version gets two contents.",
-        partial(replaced, Rebalancing, "repair", repairs_what_moves),
     ),
 )
