@@ -20,6 +20,7 @@ from holdfast.core.messages import (
     Refusal,
 )
 from holdfast.core.views import Kind
+from holdfast.ids import Millis
 from tests.core.harness import (
     A,
     B,
@@ -188,7 +189,7 @@ def test_founded_member_greets_nobody() -> None:
 
 def test_process_that_looks_asks_everyone_that_it_knows() -> None:
     cluster = follower()
-    cluster.inject(a, B, NotListed(view_of(a, member(D), version=2).without_member(D)))
+    cluster.inject(a, B, NotListed(view_of(a, member(D), version=2).without_member(D), Millis(0)))
     cluster.sent.clear()
     cluster.run(600)
     asked = [to for _, to, message in cluster.sent if isinstance(message, JoinRequest)]

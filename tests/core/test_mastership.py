@@ -128,11 +128,13 @@ def test_heartbeat_of_a_newer_term_or_to_a_follower_is_nothing_to_answer() -> No
 
 def test_heartbeat_of_a_stay_that_is_not_listed_is_told_so() -> None:
     cluster, node = three()
-    beat(cluster, node, member(D))
-    beat(cluster, node, member(B, 2))
+    for stay in (member(D), member(B, 2)):
+        beat(cluster, node, stay, version=Version(0))
+        beat(cluster, node, stay)
     view = node.view
     assert view is not None
-    assert cluster.messages(NotListed) == [NotListed(view), NotListed(view)]
+    told = NotListed(view, Millis(cluster.now))
+    assert cluster.messages(NotListed) == [told, told]
 
 
 def test_lease_is_granted_only_to_whoever_confirmed_the_newest_view() -> None:

@@ -113,7 +113,7 @@ def test_member_does_not_change_its_cluster_and_a_looking_process_may() -> None:
     cluster.inject(a, B, NewView(other))
     assert cluster.nodes[B].view == newer(version=1)
     gone = view_of(a, c, version=2)
-    cluster.inject(a, B, NotListed(gone))
+    cluster.inject(a, B, NotListed(gone, Millis(0)))
     stay = cluster.nodes[B].me
     listing = replace(view_of(member(D), stay, term=9), cluster="other")
     cluster.inject(member(D), B, NewView(listing))
@@ -141,13 +141,15 @@ def test_stay_that_is_listed_no_more_is_over_and_the_next_begins_with_an_unknown
     cluster.grant()
     assert node.membership.has_lease()
     heard = len(cluster.messages(Heartbeat))
-    cluster.inject(a, B, NotListed(view_of(a, c, version=2)))
+    cluster.inject(a, B, NotListed(view_of(a, c, version=2), Millis(7)))
     assert node.phase is Phase.LOOKING
     assert not node.membership.has_lease()
     assert node.me.incarnation == 2
     assert cluster.noticed(NoticeKind.EXCLUDED)
+    confirmed = cluster.messages(Heartbeat, to=A)[-1]
+    assert (confirmed.version, confirmed.granted_at) == (2, 7)
     cluster.run(1_000)
-    assert len(cluster.messages(Heartbeat)) == heard
+    assert len(cluster.messages(Heartbeat)) == heard + 1
     assert cluster.messages(JoinRequest)[-1].member.incarnation == 2
     assert node.table.row(partition(0)).version == 5
     cluster.inject(a, B, NewView(view_of(a, c, node.me, version=3)))
@@ -183,9 +185,23 @@ def test_view_that_does_not_list_a_recovered_process_ends_its_recovery() -> None
     cluster = follower(persistent=True)
     cluster.crash(B)
     node = cluster.start(member(B, 2, persistent=True))
-    cluster.inject(a, B, NotListed(view_of(a, c, term=2)))
+    cluster.inject(a, B, NotListed(view_of(a, c, term=2), Millis(0)))
     assert not node.membership.recovered
     assert node.me.incarnation == 2
+
+
+def test_view_without_me_is_confirmed_only_to_the_master_that_sent_it_and_only_if_it_is_the_newest() -> (
+    None
+):
+    cluster = follower()
+    heard = len(cluster.messages(Heartbeat))
+    cluster.inject(c, B, NotListed(view_of(a, c, version=2), Millis(-1)))
+    assert cluster.nodes[B].phase is Phase.LOOKING
+    cluster.inject(a, B, NotListed(view_of(a, c, version=1), Millis(7)))
+    assert len(cluster.messages(Heartbeat)) == heard
+    cluster.inject(a, B, NotListed(view_of(a, c, version=2), Millis(8)))
+    assert len(cluster.messages(Heartbeat)) == heard + 1
+    assert cluster.nodes[B].membership.vow_until == cluster.now + LEASE
 
 
 # Lease --------------------------------------------------------------------------------------------

@@ -321,7 +321,7 @@ def test_too_many_migrations_at_a_member(scene: Scene) -> None:
 
 def test_a_commit_before_the_data_is_there(scene: Scene) -> None:
     lead(scene)
-    scene.out(scene.a, request(scene))
+    scene.out(scene.a, Notice(NoticeKind.MIGRATIONS_PLANNED, "", ""), request(scene))
     scene.row(2, scene.a, scene.c, at=[scene.a])
     with fires("copies never dip"):
         scene.step(scene.a)
@@ -329,7 +329,7 @@ def test_a_commit_before_the_data_is_there(scene: Scene) -> None:
 
 def test_a_commit_after_the_data_is_there(scene: Scene) -> None:
     lead(scene)
-    scene.out(scene.a, request(scene))
+    scene.out(scene.a, Notice(NoticeKind.MIGRATIONS_PLANNED, "", ""), request(scene))
     scene.hold(scene.c)
     scene.step(scene.c)
     scene.row(2, scene.a, scene.c, at=[scene.a])
@@ -338,7 +338,7 @@ def test_a_commit_after_the_data_is_there(scene: Scene) -> None:
 
 def test_a_destination_that_died_after_its_commit(scene: Scene) -> None:
     lead(scene)
-    scene.out(scene.a, request(scene))
+    scene.out(scene.a, Notice(NoticeKind.MIGRATIONS_PLANNED, "", ""), request(scene))
     scene.world.crash(scene.c)
     scene.row(2, scene.a, scene.c, at=[scene.a])
     scene.step(scene.a)

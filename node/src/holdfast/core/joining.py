@@ -10,7 +10,8 @@ Rules (`design/3` §1, §7; seed 000 `joinAllowed`; seed 003 "Cluster membership
   it was never out, and the rows it persisted count.
 * Nobody is let in before the rows that changed with the last departure are known to everyone: a row
   must never name a stay that did not hold it.
-* Members come in one by one, the longest waiting first, as a view changes by one voter at a time.
+* Members come in one by one, the longest waiting first, as a view changes by one voter at a time;
+  and only while the others could confirm that without the newcomer.
 
 States
 ------
@@ -145,7 +146,10 @@ class Joining:
         assert view is not None
         if not self._waiting or not self._may_change(view):
             return
-        member = self._waiting.pop(next(iter(self._waiting)))
+        first = self._waiting[next(iter(self._waiting))]
+        if first.votes and not self.mastership.can_go_on_with(view, first):
+            return
+        member = self._waiting.pop(first.id)
         if view.find(member.id) is None and self._lets_in(view, member.id):
             joined = replace(member, drain=Drain.NONE, recovered=False)
             self.mastership.welcome(joined)

@@ -397,6 +397,14 @@ class Mastership:
         rest = view.without_member(member.id)
         return all(each.agree(self._heard_just_now) for each in self.membership.electorates(rest))
 
+    def can_go_on_with(self, view: View, newcomer: Member) -> bool:
+        """Whether the others can commit the view with a newcomer, should it die at once.
+
+        One voter can't: of two, both must confirm.
+        """
+        grown = self.membership.electorates(view.with_member(newcomer))
+        return len(view.voters) <= 1 or all(each.agree(self._heard_just_now) for each in grown)
+
     def _heard_just_now(self, member: Member) -> bool:
         return self._echo(member) >= self.context.now - 2 * self.context.config.heartbeat_ms
 

@@ -267,6 +267,7 @@ class Node:
         elif view.stable == view.key and context.listed:
             rows = context.table.rows
             self.membership.keep_stable(StableTable(view.term, view.version, rows))
+        self.participation.sweep()
 
     # Events ---------------------------------------------------------------------------------------
 

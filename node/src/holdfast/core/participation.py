@@ -349,14 +349,19 @@ class Participation:
         """Everyone knows every row: how migrations ended is history."""
         self.completed = {}
 
+    def sweep(self) -> None:
+        """Look again at what is kept beyond the rows: the members or the promise have changed."""
+        if self.context.listed:
+            for partition in tuple(self.context.fragments):
+                self._keep_or_drop(self.context.table.row(partition))
+
     # Time -----------------------------------------------------------------------------------------
 
     def advance(self) -> None:
         """Repeat data that was not confirmed."""
         timers, now = self.context.timers, self.context.now
-        if timers.due(SWEEP, now) and self.context.listed:
-            for partition in tuple(self.context.fragments):
-                self._keep_or_drop(self.context.table.row(partition))
+        if timers.due(SWEEP, now):
+            self.sweep()
         if not timers.due(PUSH_AGAIN, now):
             return
         for active in self.active.values():
