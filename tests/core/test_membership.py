@@ -190,9 +190,7 @@ def test_view_that_does_not_list_a_recovered_process_ends_its_recovery() -> None
     assert node.me.incarnation == 2
 
 
-def test_view_without_me_is_confirmed_only_to_the_master_that_sent_it_and_only_if_it_is_the_newest() -> (
-    None
-):
+def test_view_without_me_is_confirmed_to_the_master_that_sent_it_when_it_is_the_newest() -> None:
     cluster = follower()
     heard = len(cluster.messages(Heartbeat))
     cluster.inject(c, B, NotListed(view_of(a, c, version=2), Millis(-1)))
@@ -202,6 +200,16 @@ def test_view_without_me_is_confirmed_only_to_the_master_that_sent_it_and_only_i
     cluster.inject(a, B, NotListed(view_of(a, c, version=2), Millis(8)))
     assert len(cluster.messages(Heartbeat)) == heard + 1
     assert cluster.nodes[B].membership.vow_until == cluster.now + LEASE
+
+
+def test_view_without_me_is_not_confirmed_after_a_promise_of_a_newer_term() -> None:
+    cluster = follower()
+    gone = NotListed(view_of(a, c, version=2), Millis(7))
+    cluster.inject(a, B, gone)
+    cluster.inject(a, B, NewerTerm(Term(5), None))
+    heard = len(cluster.messages(Heartbeat))
+    cluster.inject(a, B, gone)
+    assert len(cluster.messages(Heartbeat)) == heard
 
 
 # Lease --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.repair import give_away, repair_table, repaired
+from holdfast.core.repair import give_away, keeping, repair_table, repaired
 from holdfast.core.table import Row
 from holdfast.ids import MemberId, PartitionId, Replicas, Version
 from tests.core.harness import A, B, C, D, partition, row
@@ -72,3 +72,18 @@ def test_lost_partitions_go_to_whoever_owns_least_the_oldest_first() -> None:
 
 def test_nobody_is_given_anything_where_nobody_is() -> None:
     assert give_away([partition(0)], {}, [], 3) == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "now", "expected"),
+    [
+        ((A, B, C), (B, None, D), (A, B, C)),
+        ((A, None, C), (B, None, None), (A, B, C)),
+        ((A, None, None), (None, B, C), (A, B, C)),
+        ((None, A, None), (A, B, None), (B, A, None)),
+    ],
+)
+def test_vacancies_of_a_target_are_kept_by_whoever_has_a_copy(
+    target: Replicas, now: Replicas, expected: Replicas
+) -> None:
+    assert keeping(target, now) == expected

@@ -7,19 +7,24 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.effects import Answer
+from holdfast.core.membership import Phase
 from holdfast.core.messages import (
     Ask,
     CommitAck,
     MigrationRequest,
+    NewerTerm,
     NewView,
+    NotListed,
+    PrepareAck,
     Refusal,
     Request,
     RequestDone,
 )
 from holdfast.core.node import Node
-from holdfast.core.service import DRAIN_REPEATS
+from holdfast.core.service import DRAIN_REPEATS, ENDED_MAX
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Drain, Kind, View
+from holdfast.ids import Millis, Term
 from tests.core.harness import (
     A,
     B,
@@ -373,3 +378,55 @@ def test_whoever_gave_up_leaving_takes_partitions_again(ask: Ask) -> None:
     cluster.settle()
     assert view(master).find(B).drain is Drain.NONE  # type: ignore[union-attr]
     assert held(master, B) == 6
+
+
+def test_whoever_does_not_lead_tells_a_leaver_that_it_is_out() -> None:
+    cluster = follower()
+    view = cluster.nodes[B].view
+    assert view is not None
+    cluster.inject(member(D), B, LEAVE)
+    assert cluster.messages(NotListed, to=D) == [NotListed(view, Millis(-1))]
+
+
+def test_change_that_was_refused_is_not_opened_again_by_its_repetition() -> None:
+    cluster, node = with_lite()
+    cluster.drops = [losing(PrepareAck)]
+    change = request_of(Ask.STATE, state=ClusterState.FROZEN)
+    cluster.ask(B, change)
+    cluster.run(10)
+    term = node.context.promised
+    cluster.inject(c, A, PrepareAck("q", Term(term + 1), "not of this term"))
+    assert node.leadership.transition.under_way
+    cluster.inject(c, A, PrepareAck("q", term, "no"))
+    assert outcome(cluster).message == "C: no"
+    told = len(cluster.messages(Refusal, to=B))
+    cluster.drops = []
+    cluster.inject(b, A, change)
+    cluster.run(3_000)
+    assert [refusal.message for refusal in cluster.messages(Refusal, to=B)[told:]] == ["C: no"]
+    assert node.view is not None
+    assert node.view.state is ClusterState.ACTIVE
+
+
+def test_so_many_refusals_are_remembered_and_not_more() -> None:
+    cluster, node = with_lite()
+    cluster.drops = [losing(PrepareAck)]
+    transition = node.leadership.transition
+    for number in range(ENDED_MAX + 1):
+        cluster.inject(b, A, request_of(Ask.STATE, f"q{number}", state=ClusterState.FROZEN))
+        cluster.inject(c, A, PrepareAck(f"q{number}", node.context.promised, "no"))
+        assert not transition.under_way
+    cluster.inject(b, A, request_of(Ask.STATE, "q1", state=ClusterState.FROZEN))
+    assert not transition.under_way
+    cluster.inject(b, A, request_of(Ask.STATE, "q0", state=ClusterState.FROZEN))
+    assert transition.under_way
+
+
+def test_master_that_leaves_and_loses_its_mandate_first_is_no_member_any_more() -> None:
+    cluster, node = with_lite()
+    cluster.ask(A, LEAVE)
+    cluster.run_until(lambda: not node.context.listed)
+    assert node.phase is Phase.MEMBER
+    cluster.inject(b, A, NewerTerm(Term(9), None))
+    assert node.phase is Phase.LOOKING
+    assert node.me.incarnation == 2

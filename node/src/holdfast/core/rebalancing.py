@@ -35,7 +35,7 @@ What can go wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from enum import Enum, auto
 from functools import partial
 
@@ -176,7 +176,7 @@ class Rebalancing:
         self._all_lost = {}
         if not view.attributes.promotes_on_loss:
             return
-        rows = [row for row in context.table.rows if row.partition not in running]
+        rows = [row for row in self._touched(view) if row.partition not in running]
         result = repair_table(rows, lambda member: view.find(member) is not None, self.awaited)
         for partition in result.changes:
             row = context.table.row(partition)
@@ -184,6 +184,13 @@ class Rebalancing:
         self._publish(view, result.changes)
         if result.lost:
             self._give_away(view, result.lost)
+
+    def _touched(self, view: View) -> Iterator[Row]:
+        """Rows that may need repair: a large table is looked at in one go, so this is quick."""
+        fine = frozenset((*(member.id for member in view.members), None))
+        for row in self.context.table.rows:
+            if row.replicas[0] is None or not fine.issuperset(row.replicas):
+                yield row
 
     def _give_away(self, view: View, lost: dict[PartitionId, int]) -> None:
         if len(lost) == len(self.context.table):

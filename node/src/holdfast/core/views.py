@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 from holdfast.core.states import Attributes, ClusterState, attributes_of
 from holdfast.ids import Address, MemberId, Term, Version
@@ -65,9 +66,12 @@ class Member:
         return self.kind is Kind.DATA and self.drain is Drain.NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
-    """What every member must agree on. Compare by `key`."""
+    """What every member must agree on. Compare by `key`.
+
+    What is derived is kept, as a view lives long and is asked for every row of the table.
+    """
 
     term: Term
     version: Version
@@ -94,24 +98,28 @@ class View:
         """Place of this view in the order of all views."""
         return (self.term, self.version)
 
-    @property
+    @cached_property
     def attributes(self) -> Attributes:
         """What may happen now; PASSIVE's while recovering (seed 003, "Recovery mode")."""
         return attributes_of(ClusterState.PASSIVE if self.recovering else self.state)
 
-    @property
+    @cached_property
     def voters(self) -> tuple[Member, ...]:
         """The members whose majority decides."""
         return tuple(member for member in self.members if member.votes)
 
-    @property
+    @cached_property
     def candidates(self) -> tuple[Member, ...]:
         """The members that an assignment may use."""
         return tuple(member for member in self.members if member.takes_partitions)
 
     def find(self, member_id: MemberId) -> Member | None:
         """The member of this id, whatever its incarnation."""
-        return next((member for member in self.members if member.id == member_id), None)
+        return self._by_id.get(member_id)
+
+    @cached_property
+    def _by_id(self) -> dict[MemberId, Member]:
+        return {member.id: member for member in self.members}
 
     def has(self, member_id: MemberId, incarnation: int) -> bool:
         """Whether this very stay of the member is listed."""
