@@ -426,7 +426,8 @@ def test_master_that_leaves_and_loses_its_mandate_first_is_no_member_any_more() 
     cluster, node = with_lite()
     cluster.ask(A, LEAVE)
     cluster.run_until(lambda: not node.context.listed)
-    assert node.phase is Phase.MEMBER
+    phases = [node.phase]
     cluster.inject(b, A, NewerTerm(Term(9), None))
-    assert node.phase is Phase.LOOKING
+    phases.append(node.phase)
+    assert phases == [Phase.MEMBER, Phase.LOOKING]
     assert node.me.incarnation == 2

@@ -60,7 +60,13 @@ class Leadership:
         self.membership = membership
         self.election = election
         self.publisher = Publisher(context, participation)
-        self.mastership = Mastership(context, membership, election, self.publisher.is_quiet)
+        self.mastership = Mastership(
+            context,
+            membership,
+            election,
+            self.publisher.is_quiet,
+            self.publisher.knows_the_beginning,
+        )
         self.settlement = Settlement(context, membership, participation, self.publisher)
         self.execution = Execution(context, self.publisher)
         self.rebalancing = Rebalancing(context, self.mastership, self.publisher, self.execution)
@@ -153,6 +159,9 @@ class Leadership:
     # Leading --------------------------------------------------------------------------------------
 
     def _lead(self) -> None:
+        if self._is_out():
+            self.election.abdicate("I left the view, and was asked no more to leave")
+            return
         self._take_out_the_gone()
         self._mind_members()
         self._finish_recovery()
@@ -163,6 +172,13 @@ class Leadership:
         self.joining.advance()
         self._compare()
         self.publisher.flush()
+
+    def _is_out(self) -> bool:
+        """I took myself out to leave (`service`), and whoever asked for it gave up waiting."""
+        context, view = self.context, self.context.view
+        assert view is not None
+        gave_up = not context.listed and not context.leaving
+        return gave_up and not view.base and self.mastership.committed()
 
     def _mind_members(self) -> None:
         """Publish to everyone in the view, to nobody else; their departure fails migrations."""

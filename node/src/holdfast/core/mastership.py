@@ -5,8 +5,9 @@ Rules (`design/3` §1; `docs/adr/0002` and `0003`)
 * **Mandate.** A master acts only while a majority of the voters may not promise anybody else. A
   voter's vow began when a grant reached it; the next heartbeat echoes the master's own time of that
   grant. The mandate is the time that a majority has echoed, plus a lease, less the margin.
-* **Lease.** A grant is given only with a mandate, to a member that confirmed the newest view. The
-  master remembers until when, on its own clock, the member may serve.
+* **Lease.** A grant is given only with a mandate, to a member that confirmed the newest view and
+  has seen the rows that the mastership began with. The master remembers until when, on its own
+  clock, the member may serve.
 * **Change.** A new version of the view may be made when the one before is *committed*: confirmed by
   a quorum of its voters and of those of the view before it (`quorums`), and by everyone who may
   still hold a lease. So whoever serves knows the newest committed view. One voter more or less at
@@ -70,10 +71,13 @@ class Mastership:
         membership: Membership,
         election: Election,
         is_quiet: Callable[[], bool],
+        knows_the_beginning: Callable[[MemberId], bool],
     ) -> None:
         self.context = context
         self.is_quiet = is_quiet
         """Whether every member has confirmed every row (`publication`)."""
+        self.knows_the_beginning = knows_the_beginning
+        """Whether a member has seen the rows that this mastership began with (`publication`)."""
         self.membership = membership
         self.election = election
         self.stage = Stage.NONE
@@ -245,6 +249,17 @@ class Mastership:
         if self.may_act() and member is not None and not self._has_gone_deaf(view, member):
             self._grant(view, origin, message)
 
+    def grant_at_last(self, origin: Origin) -> None:
+        """It has seen the rows that it lacked: what it asked for last is granted now."""
+        view, asked = self.context.view, self.heartbeats.get(origin.id)
+        if (
+            view is not None
+            and asked is not None
+            and self.leading
+            and view.has(origin.id, origin.incarnation)
+        ):
+            self._hear(view, origin, asked)
+
     def _has_gone_deaf(self, view: View, member: Member) -> bool:
         """It speaks and hears nothing: another lease would keep it listed, and not serving."""
         silent_at = self._silent_at(view, member)
@@ -252,7 +267,7 @@ class Mastership:
 
     def _grant(self, view: View, origin: Origin, message: Heartbeat) -> None:
         config, now = self.context.config, self.context.now
-        serve = self.stage is Stage.LEADING
+        serve = self.stage is Stage.LEADING and self.knows_the_beginning(origin.id)
         if serve:
             self.leased_until[origin.id] = Millis(now + config.lease_ms + config.lease_margin_ms)
         grant = Grant(view.term, view.version, message.sent_at, now, serve, self.is_quiet())
@@ -394,6 +409,8 @@ class Mastership:
 
         With two of three silent, taking out one would leave a view that the other must confirm.
         """
+        if self.context.config.quorum is Quorum.ANY:
+            return True
         rest = view.without_member(member.id)
         return all(each.agree(self._heard_just_now) for each in self.membership.electorates(rest))
 
@@ -402,8 +419,10 @@ class Mastership:
 
         One voter can't: of two, both must confirm.
         """
+        if self.context.config.quorum is Quorum.ANY or len(view.voters) <= 1:
+            return True
         grown = self.membership.electorates(view.with_member(newcomer))
-        return len(view.voters) <= 1 or all(each.agree(self._heard_just_now) for each in grown)
+        return all(each.agree(self._heard_just_now) for each in grown)
 
     def _heard_just_now(self, member: Member) -> bool:
         return self._echo(member) >= self.context.now - 2 * self.context.config.heartbeat_ms

@@ -109,7 +109,7 @@ class Membership:
         """Of those, the later stays that were heard."""
         self.loaded = False
         self.fresh = False
-        """Whether a stay has just begun with an unknown table; the node clears it."""
+        """Whether a stay has just begun; the node takes note and clears it."""
         self.active: tuple[MigrationId, ...] = ()
         self._granted_at = NEVER
 
@@ -181,8 +181,8 @@ class Membership:
         context.me = replace(context.me, kind=me.kind)
         if not fresh:
             return
+        self.fresh = True
         if not me.recovered:
-            self.fresh = True
             context.table.reset()
             context.persist_rows((), fresh=True)
         context.notice(NoticeKind.JOINED, context.me.id, f"incarnation {context.me.incarnation}")

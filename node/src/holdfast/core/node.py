@@ -258,6 +258,7 @@ class Node:
         if self.membership.fresh:
             self.membership.fresh = False
             self.participation.reset()
+            self.participation.published(self.context.table.rows)
         if view is None or view is self._seen:
             return
         self._seen = view
@@ -352,8 +353,10 @@ class Node:
 
     def _on_publication_ack(self, origin: Origin, message: PublicationAck) -> None:
         view = self.context.view
-        if view is not None and view.term == message.term:
-            self.leadership.publisher.on_ack(origin.id, message)
+        if view is None or view.term != message.term:
+            return
+        if self.leadership.publisher.on_ack(origin.id, message):
+            self.leadership.mastership.grant_at_last(origin)
 
     def _on_versions_request(self, origin: Origin, message: VersionsRequest) -> None:
         if self.membership.follows(origin, message.term):

@@ -7,7 +7,8 @@ Rules (seed 001 §1.2, seed 002 §1.1, §2.1; `design/3` §2)
 * The master knows per member which rows it has not confirmed, and repeats those.
 * With a row go the completed migrations of its partition, so that participants learn the end of
   theirs. A completed migration is forgotten when **every** member has confirmed its row.
-* A member that joined confirms all rows before it counts as settled.
+* A member that joined confirms all rows before it counts as settled; and nobody is granted a lease
+  before it has seen every row that it lacked when the mastership began (`mastership`).
 * Every `stamp_check_ms` the master compares the stamp in each member's last heartbeat with its own.
   A member that differs although nothing is under way is asked for its versions and gets what it
   lacks. A member that is *ahead* knows of a mastership that this master doesn't: the master gives
@@ -51,6 +52,8 @@ class Subscriber:
 
     def __init__(self) -> None:
         self.unconfirmed: dict[PartitionId, Version] = {}
+        self.unseen: dict[PartitionId, None] = {}
+        """Rows that it lacked when this mastership, or its stay, began."""
         self.unsent: dict[PartitionId, None] = {}
         self.sent: dict[int, tuple[tuple[PartitionId, Version], ...]] = {}
 
@@ -114,6 +117,7 @@ class Publisher:
         subscriber = self._subscribers.setdefault(member, Subscriber())
         for row in self.context.table.newer_than(versions):
             self._owe(subscriber, row)
+            subscriber.unseen[row.partition] = None
 
     def forget(self, members: Iterable[MemberId]) -> None:
         """These members left."""
@@ -133,6 +137,15 @@ class Publisher:
         if not self._lagging[partition]:
             del self._lagging[partition]
             self.completed.pop(partition, None)
+
+    def knows_the_beginning(self, member: MemberId) -> bool:
+        """Whether a member has seen every row that it lacked when this mastership began.
+
+        Before that it may take itself for an owner that it is no more: whatever it knew of
+        hand-overs, its restart has wiped out.
+        """
+        subscriber = self._subscribers.get(member)
+        return subscriber is not None and not subscriber.unseen
 
     def is_quiet(self) -> bool:
         """Whether every member has confirmed every row."""
@@ -168,16 +181,19 @@ class Publisher:
         )
         self.context.send_member(member, Publication(view.term, self._sequence, rows, completed))
 
-    def on_ack(self, member: MemberId, message: PublicationAck) -> None:
-        """These rows arrived."""
+    def on_ack(self, member: MemberId, message: PublicationAck) -> bool:
+        """These rows arrived; whether the last that the member had not seen was among them."""
         subscriber = self._subscribers.get(member)
         if subscriber is None:
-            return
+            return False
+        had_to_wait = bool(subscriber.unseen)
         for partition, version in subscriber.sent.pop(message.sequence, ()):
+            subscriber.unseen.pop(partition, None)
             if subscriber.unconfirmed.get(partition) == version:
                 del subscriber.unconfirmed[partition]
                 subscriber.unsent.pop(partition, None)
                 self._caught_up(partition)
+        return had_to_wait and not subscriber.unseen
 
     # Stamps ---------------------------------------------------------------------------------------
 

@@ -133,6 +133,7 @@ class Transition:
 
     def drop(self) -> None:
         """My mastership ended: the change is nobody's; its asker finds the next master."""
+        self._ended = None
         if self.under_way:
             self._close()
 
