@@ -37,7 +37,7 @@ from holdfast.core.states import Joins
 from holdfast.core.transition import Transition
 from holdfast.core.views import Drain, Member, View
 from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
-from holdfast.ids import MemberId
+from holdfast.ids import MemberId, Millis
 
 ABOUT = "join"
 
@@ -58,7 +58,8 @@ class Joining:
         self.publisher = publisher
         self.rebalancing = rebalancing
         self.transition = transition
-        self._waiting: dict[MemberId, Member] = {}
+        self._waiting: dict[MemberId, tuple[Member, Millis]] = {}
+        """Who asked, and when last: whoever asks no more is not let in."""
 
     def begin(self) -> None:
         """A mastership begins, or ends."""
@@ -88,7 +89,7 @@ class Joining:
             return
         listed = view.find(message.member.id)
         if listed is None:
-            self._waiting[message.member.id] = message.member
+            self._waiting[message.member.id] = (message.member, self.context.now)
         elif listed.incarnation == message.member.incarnation:
             self.context.send(origin.address, NewView(view))
         elif listed.incarnation < message.member.incarnation:
@@ -146,10 +147,13 @@ class Joining:
         assert view is not None
         if not self._waiting or not self._may_change(view):
             return
-        first = self._waiting[next(iter(self._waiting))]
+        first, asked_at = self._waiting[next(iter(self._waiting))]
+        if asked_at < context.now - 2 * context.config.retry_ms:
+            del self._waiting[first.id]
+            return
         if first.votes and not self.mastership.can_go_on_with(view, first):
             return
-        member = self._waiting.pop(first.id)
+        member, _ = self._waiting.pop(first.id)
         if view.find(member.id) is None and self._lets_in(view, member.id):
             joined = replace(member, drain=Drain.NONE, recovered=False)
             self.mastership.welcome(joined)
