@@ -10,13 +10,13 @@ Rules (`design/3` §1, §7; seed 000 `joinAllowed`; seed 003 "Cluster membership
   it was never out, and the rows it persisted count.
 * Nobody is let in before the rows that changed with the last departure are known to everyone: a row
   must never name a stay that did not hold it.
-* Members come in one by one, the longest waiting first, as a view changes by one voter at a time;
-  and only while the others could confirm that without the newcomer.
+* Members come in one by one, the longest waiting first. A data member is a *newcomer* until it has
+  confirmed the view: it does not vote and holds nothing. Then it is made a voter, one at a time.
 
 States
 ------
     asked ──► refused
-       └────► waiting ──► listed
+       └────► waiting ──► listed ──confirmed──► voter
 
 What can go wrong
 -----------------
@@ -35,7 +35,7 @@ from holdfast.core.publication import Publisher
 from holdfast.core.rebalancing import Rebalancing
 from holdfast.core.states import Joins
 from holdfast.core.transition import Transition
-from holdfast.core.views import Drain, Member, View
+from holdfast.core.views import Drain, Kind, Member, View
 from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
 from holdfast.ids import MemberId, Millis
 
@@ -137,25 +137,35 @@ class Joining:
         if not member.persistent or message.cluster != view.cluster:
             return
         if self.mastership.committed():
-            back = replace(member, kind=listed.kind, drain=listed.drain, recovered=True)
+            back = replace(
+                member,
+                kind=listed.kind,
+                drain=listed.drain,
+                newcomer=listed.newcomer,
+                recovered=True,
+            )
             self.mastership.welcome(back)
             self.mastership.change(view.with_changed(back))
 
     def advance(self) -> None:
-        """Let the next one in, if the time is right."""
-        context, view = self.context, self.context.view
+        """Make a newcomer a voter, or let the next one in, if the time is right."""
+        view = self.context.view
         assert view is not None
-        if not self._waiting or not self._may_change(view):
+        if not self._may_change(view):
             return
-        first, asked_at = self._waiting[next(iter(self._waiting))]
+        voter = self.mastership.next_voter()
+        if voter is not None:
+            self.mastership.change(view.with_changed(replace(voter, newcomer=False)))
+        elif self._waiting:
+            self._let_in(view, *self._waiting.pop(next(iter(self._waiting))))
+
+    def _let_in(self, view: View, member: Member, asked_at: Millis) -> None:
+        context = self.context
         if asked_at < context.now - 2 * context.config.retry_ms:
-            del self._waiting[first.id]
             return
-        if first.votes and not self.mastership.can_go_on_with(view, first):
-            return
-        member, _ = self._waiting.pop(first.id)
         if view.find(member.id) is None and self._lets_in(view, member.id):
-            joined = replace(member, drain=Drain.NONE, recovered=False)
+            newcomer = member.kind is Kind.DATA
+            joined = replace(member, drain=Drain.NONE, recovered=False, newcomer=newcomer)
             self.mastership.welcome(joined)
             self.mastership.change(view.with_member(joined))
             context.tell(member.id, f"let in as incarnation {member.incarnation}")

@@ -150,7 +150,13 @@ class Mastership:
     def _stay_of(listed: Member, now: Member) -> Member:
         if listed.incarnation == now.incarnation:
             return listed
-        return replace(now, kind=listed.kind, drain=listed.drain, recovered=True)
+        return replace(
+            now,
+            kind=listed.kind,
+            drain=listed.drain,
+            newcomer=listed.newcomer,
+            recovered=True,
+        )
 
     def _reset(self, view: View) -> None:
         context = self.context
@@ -414,15 +420,18 @@ class Mastership:
         rest = view.without_member(member.id)
         return all(each.agree(self._heard_just_now) for each in self.membership.electorates(rest))
 
-    def can_go_on_with(self, view: View, newcomer: Member) -> bool:
-        """Whether the others can commit the view with a newcomer, should it die at once.
-
-        One voter can't: of two, both must confirm.
-        """
-        if self.context.config.quorum is Quorum.ANY or len(view.voters) <= 1:
-            return True
-        grown = self.membership.electorates(view.with_member(newcomer))
-        return all(each.agree(self._heard_just_now) for each in grown)
+    def next_voter(self) -> Member | None:
+        """A newcomer that has confirmed the view, and with which a quorum was heard just now."""
+        view = self.context.view
+        assert view is not None
+        for member in view.members:
+            if member.newcomer and self._agrees(member):
+                grown = view.with_changed(replace(member, newcomer=False))
+                if all(
+                    each.agree(self._heard_just_now) for each in self.membership.electorates(grown)
+                ):
+                    return member
+        return None
 
     def _heard_just_now(self, member: Member) -> bool:
         return self._echo(member) >= self.context.now - 2 * self.context.config.heartbeat_ms

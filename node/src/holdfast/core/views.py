@@ -55,15 +55,19 @@ class Member:
     """This stay began by the recovery of the cluster from files, not by joining: the rows that
     the member had persisted count (`membership`)."""
 
+    newcomer: bool = False
+    """Let in, and it has not confirmed that yet: no voter and no holder of partitions, so that
+    one which dies at the door costs nobody a majority (`joining`)."""
+
     @property
     def votes(self) -> bool:
         """Majorities are counted among data members (`design/3` §1)."""
-        return self.kind is Kind.DATA
+        return self.kind is Kind.DATA and not self.newcomer
 
     @property
     def takes_partitions(self) -> bool:
         """Whether an assignment may use it."""
-        return self.kind is Kind.DATA and self.drain is Drain.NONE
+        return self.votes and self.drain is Drain.NONE
 
 
 @dataclass(frozen=True)
