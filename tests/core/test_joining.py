@@ -182,7 +182,7 @@ def test_joiner_is_taken_as_a_new_stay_whatever_it_says_of_itself() -> None:
     cluster.inject(boasting, A, joining(boasting))
     cluster.run_until(lambda: D in ids_in(master))
     assert master.view is not None
-    assert master.view.find(D) == d
+    assert master.view.find(D) == replace(d, newcomer=True)
 
 
 def test_members_come_in_one_by_one_the_longest_waiting_first() -> None:

@@ -93,7 +93,7 @@ class Rebalancing:
         self._all_lost: dict[PartitionId, int] = {}
         self._wanted = True
         self._job: Job | None = None
-        self._job_stamp = 0
+        self._job_for_what: tuple[ViewKey, int] = ((0, 0), 0)
 
     def begin(self) -> None:
         """A mastership begins, or ends."""
@@ -143,7 +143,9 @@ class Rebalancing:
         return left_at + config.rejoin_grace_ms
 
     def _someone_is_awaited(self, view: View) -> bool:
-        """And until when, as a timer."""
+        """Departed, or back and a newcomer still; and until when, as a timer."""
+        if any(member.newcomer for member in view.members):
+            return True
         named = [gone for gone in view.departed if self._is_named(gone)]
         times = [self._awaited_until(view, gone) for gone in named]
         ends = [end for end in times if end is not None and end > self.context.now]
@@ -263,7 +265,7 @@ class Rebalancing:
         self._wanted = False
         self._job = self._job_for(view)
         if self._job is not None:
-            self._job_stamp = self.context.table.stamp
+            self._job_for_what = self._basis()
             self.context.outbox.continue_soon()
 
     def _job_for(self, view: View) -> Job | None:
@@ -329,11 +331,17 @@ class Rebalancing:
         view = self.context.view
         return view is not None and row.owner is not None and view.find(row.owner) is not None
 
+    def _basis(self) -> tuple[ViewKey, int]:
+        """What a plan is made of: members and table. When they change it is worth nothing."""
+        view = self.context.view
+        assert view is not None
+        return view.key, self.context.table.stamp
+
     def on_continued(self) -> None:
         """One more slice of the plan."""
         if self._job is None:
             return
-        if self._job_stamp != self.context.table.stamp:
+        if self._job_for_what != self._basis():
             self.again()
             return
         try:

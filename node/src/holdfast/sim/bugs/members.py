@@ -22,7 +22,6 @@ from holdfast.sim.bugs.fault import Bug, replaced
 FOR_EVER: Final = Millis(1 << 40)
 
 _install: Final = Membership.install
-_enter: Final = Membership._enter
 _on_confirmed_dead: Final = Node._on_confirmed_dead
 
 
@@ -50,12 +49,6 @@ def takes_an_older_view(membership: Membership, view: View) -> bool:
         context.view = None
         context.promised = view.term
     return _install(membership, view)
-
-
-def keeps_its_rows(membership: Membership, *, fresh: bool) -> None:
-    """In the place of `Membership._enter`: a new stay goes on with the table of the last one."""
-    del fresh
-    _enter(membership, fresh=False)
 
 
 def promotes_itself(node: Node, event: ConfirmedDead) -> None:
@@ -87,7 +80,7 @@ BUGS: Final = (
         "promise-forgotten",
         "A voter promises and does not remember it: two masters share a term.",
         partial(replaced, Election, "_promise", promises_and_forgets),
-        start=287,
+        start=30,
     ),
     Bug(
         "one-vote-is-enough",
@@ -100,12 +93,6 @@ BUGS: Final = (
         "A view that comes late replaces a newer one: a member goes back in time.",
         partial(replaced, Membership, "install", takes_an_older_view),
         start=2,
-    ),
-    Bug(
-        "old-rows-kept",
-        "A stay begins with the rows of the stay before: rows of a history that was given up.",
-        partial(replaced, Membership, "_enter", keeps_its_rows),
-        start=12,
     ),
     Bug(
         "backup-promotes-itself",

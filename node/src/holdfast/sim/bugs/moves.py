@@ -70,6 +70,7 @@ BUGS: Final = (
         "version-not-compared",
         "A member takes part in a migration of a version that its row has passed.",
         partial(replaced, Participation, "_why_not", takes_part_anyway),
+        start=70,
     ),
     Bug(
         "version-not-raised",
