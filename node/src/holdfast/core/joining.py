@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from holdfast.core.config import PROTOCOL
 from holdfast.core.context import Context
-from holdfast.core.mastership import Mastership, Stage
+from holdfast.core.mastership import Mastership, Stage, back_from_files
 from holdfast.core.messages import JoinRequest, NewView, Origin, Redirect, Refusal
 from holdfast.core.publication import Publisher
 from holdfast.core.rebalancing import Rebalancing
@@ -137,13 +137,7 @@ class Joining:
         if not member.persistent or message.cluster != view.cluster:
             return
         if self.mastership.committed():
-            back = replace(
-                member,
-                kind=listed.kind,
-                drain=listed.drain,
-                newcomer=listed.newcomer,
-                recovered=True,
-            )
+            back = back_from_files(listed, member)
             self.mastership.welcome(back)
             self.mastership.change(view.with_changed(back))
 

@@ -140,23 +140,11 @@ class Mastership:
         for member in view.members:
             promise = self.election.promises.get(member.id)
             if member.id == self.context.me.id:
-                yield self._stay_of(member, self.context.me)
+                yield back_from_files(member, self.context.me)
             elif promise is not None:
-                yield self._stay_of(member, promise.voter)
+                yield back_from_files(member, promise.voter)
             else:
                 yield member
-
-    @staticmethod
-    def _stay_of(listed: Member, now: Member) -> Member:
-        if listed.incarnation == now.incarnation:
-            return listed
-        return replace(
-            now,
-            kind=listed.kind,
-            drain=listed.drain,
-            newcomer=listed.newcomer,
-            recovered=True,
-        )
 
     def _reset(self, view: View) -> None:
         context = self.context
@@ -470,3 +458,16 @@ class Mastership:
 def ids_of(members: tuple[Member, ...]) -> frozenset[MemberId]:
     """Who they are, in whatever stay and order."""
     return frozenset(member.id for member in members)
+
+
+def back_from_files(listed: Member, now: Member) -> Member:
+    """The entry of a listed member that is here with this stay: a later one comes from files."""
+    if listed.incarnation == now.incarnation:
+        return listed
+    return replace(
+        now,
+        kind=listed.kind,
+        drain=listed.drain,
+        newcomer=listed.newcomer,
+        recovered=True,
+    )
