@@ -127,9 +127,11 @@ def partition(number: int) -> PartitionId:
     return PartitionId(number)
 
 
-def row(number: int, version: int, *replicas: MemberId | None) -> Row:
+def row(
+    number: int, version: int, *replicas: MemberId | None, reign: int = 0, epoch: int = 0
+) -> Row:
     """A row of the table."""
-    return Row(PartitionId(number), Version(version), replicas)
+    return Row(PartitionId(number), Version(version), replicas, Version(epoch), reign)
 
 
 class Cluster:

@@ -145,7 +145,7 @@ class Runner:
         world = self.world
         world.silent = True
         master = world.master()
-        changed = raised(master.table, level_of(world), {partition: row})
+        changed = raised(master.table, level_of(world), master.context.promised, {partition: row})
         master.leadership.publisher.change(changed)
         world.step(master.me.name, events.Woke())
         world.settle(QUIET_MS, LIMIT_MS)

@@ -14,8 +14,10 @@ from holdfast.core.versioning import (
     raised,
     versions_are_global,
 )
-from holdfast.ids import Version
+from holdfast.ids import Term, Version
 from tests.core.harness import A, B, partition, row
+
+TERM = Term(0)
 
 
 def table_of(*rows: Row) -> Table:
@@ -38,25 +40,25 @@ def test_levels_below_three_have_one_version_and_one_migration(
 def test_level_three_raises_only_the_rows_that_change() -> None:
     table = table_of(row(0, 4, A, B), row(1, 7, A, B))
     changes = {partition(0): (B, None), partition(2): (A, None)}
-    assert raised(table, 3, changes) == (row(0, 5, B, None), row(2, 1, A, None))
+    assert raised(table, 3, TERM, changes) == (row(0, 5, B, None), row(2, 1, A, None))
 
 
 def test_lower_levels_raise_every_row_to_one_version() -> None:
     table = table_of(row(0, 4, A, B), row(1, 7, A, B))
-    assert raised(table, 2, {partition(0): (B, None)}) == (
+    assert raised(table, 2, TERM, {partition(0): (B, None)}) == (
         row(0, 8, B, None),
         row(1, 8, A, B),
         row(2, 8, None, None),
     )
-    assert raised(Table(3, 2), 1, {})[0].version == 1
+    assert raised(Table(3, 2), 1, TERM, {})[0].version == 1
 
 
 @given(st.integers(1, 3), st.lists(st.integers(0, 9), min_size=3, max_size=3))
 def test_every_change_is_newer_than_what_it_replaces(level: int, versions: list[int]) -> None:
     table = table_of(*(row(n, version, A, B) for n, version in enumerate(versions)))
-    for change in raised(table, level, {partition(1): (B, A)}):
+    for change in raised(table, level, TERM, {partition(1): (B, A)}):
         assert change.version > table.row(change.partition).version
-    assert frozenset(table.apply(raised(table, level, {partition(1): (B, A)})))
+    assert frozenset(table.apply(raised(table, level, TERM, {partition(1): (B, A)})))
 
 
 def test_decided_row_takes_the_others_along_only_where_versions_are_global() -> None:

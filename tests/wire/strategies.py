@@ -35,6 +35,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     Term: st.integers(0, LARGE),
     Version: st.integers(-1, 2**31 - 1),
     Millis: st.integers(-1, LARGE),
+    bytes: st.binary(max_size=5) | st.just(bytes(range(256))),
     PartitionId: st.integers(0, 16_383),
     Kind: st.sampled_from(Kind),
 }
@@ -101,10 +102,11 @@ def of_hint(hint: Any) -> st.SearchStrategy[Any]:
     if get_origin(hint) in (Union, types.UnionType):
         (present,) = (part for part in get_args(hint) if part is not type(None))
         return st.none() | of_hint(present)
-    if hint == tuple[Term, Version] or hint == tuple[int, int]:
-        return st.tuples(st.integers(0, LARGE), st.integers(0, LARGE))
     if get_origin(hint) is tuple:
-        return st.lists(of_hint(get_args(hint)[0]), max_size=3).map(tuple)
+        first, *more = get_args(hint)
+        if more == [Ellipsis]:
+            return st.lists(of_hint(first), max_size=3).map(tuple)
+        return st.tuples(of_hint(first), *map(of_hint, more))
     return of_class(hint)
 
 

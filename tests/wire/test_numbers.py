@@ -52,4 +52,12 @@ def test_numbers_are_for_ever() -> None:
         "Prepare": 73,
         "PrepareAck": 74,
         "Abort": 75,
+        "BackupFrame": 90,
+        "BackupAck": 91,
+        "ReplicaCheck": 92,
+        "SyncAsk": 93,
+        "SyncPlan": 94,
+        "SyncPull": 95,
+        "SyncPage": 96,
+        "SyncEnd": 97,
     }

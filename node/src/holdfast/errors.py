@@ -14,6 +14,7 @@
     │   ├── UnsupportedOperation    the cluster's compatibility level lacks it
     │   ├── IllegalState            the cluster or member is not in a state that allows it
     │   └── IllegalArgument         the request names something that is not there
+    ├── CommandError                a command that can't be executed: an error reply of Redis
     └── RecoveryError               persisted state that can't be recovered by the policy
 
 A `LocalProtocolError` leaves the machine as it was: events are checked before anything changes.
@@ -97,6 +98,10 @@ class IllegalState(RefusedError):
 
 class IllegalArgument(RefusedError):
     """The request names something that is not there."""
+
+
+class CommandError(HoldfastError):
+    """A command that can't be executed; the message is the reply, its code first."""
 
 
 class RecoveryError(HoldfastError):

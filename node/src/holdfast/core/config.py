@@ -6,9 +6,11 @@ Times are milliseconds of the member's own monotonic clock. Clocks of members ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
+from holdfast.core.stores.settings import NameSettings
 from holdfast.errors import ConfigurationError
 from holdfast.ids import (
     PARTITION_COUNT_DEFAULT,
@@ -84,12 +86,29 @@ class Config:
     """How long a request may take before it is answered with an error (`design/3` §9)."""
     change_lock_ms: Millis = Millis(10_000)
     """How long a member stays locked by a state change of which it hears no end."""
-    stale_read_disabled: bool = False
+    stale_read_disabled: bool = True
     """Whether an owner refuses reads from the hand-over on (seed 000, "Fragmented Migration")."""
     quorum: Quorum = Quorum.MAJORITY
     recovery_policy: RecoveryPolicy = RecoveryPolicy.FULL
     validation_timeout_ms: Millis = Millis(120_000)
     data_load_timeout_ms: Millis = Millis(900_000)
+    names: Mapping[bytes, NameSettings] = field(default_factory=dict)
+    """Settings of structures, by name (`design/4`)."""
+    unnamed: NameSettings = field(default_factory=NameSettings)
+    """Settings of every other structure."""
+    operation_timeout_ms: Millis = Millis(5_000)
+    """When a client is told that the outcome of its command is not known."""
+    resend_ms: Millis = Millis(200)
+    """When mutations that were not acknowledged are sent again."""
+    backup_bytes_max: int = 64 << 20
+    """Mutations that are kept for one member which doesn't acknowledge them."""
+    expiry_round_ms: Millis = Millis(100)
+    """How often an owner removes what has expired and what nobody has read since."""
+    sync_interval_ms: Millis = Millis(30_000)
+    """How often an owner compares versions with its backups, and how often a backup may ask for
+    the same partition (seed 004)."""
+    syncs_parallel_max: int = 8
+    """Partitions that one member brings up to date at a time, and the same for being brought."""
     plan_slice_rows: int = 256
     """Rows planned in one slice, so that the loop is never held long."""
 
@@ -112,10 +131,10 @@ class Config:
             value = getattr(self, name)
             if not low <= value <= high:
                 reasons.append(f"{name} must be {low} to {high}, not {value}")
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name.endswith("_ms") and value is not None and value < 0:
-                reasons.append(f"{field.name} must not be negative, it is {value}")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name.endswith("_ms") and value is not None and value < 0:
+                reasons.append(f"{each.name} must not be negative, it is {value}")
         return reasons
 
     def _contradictions(self) -> list[str]:

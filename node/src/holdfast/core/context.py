@@ -18,7 +18,13 @@ from __future__ import annotations
 from collections import deque
 
 from holdfast.core.config import Config
-from holdfast.core.effects import FragmentRecord, MembershipRecord, NoticeKind, RowsRecord
+from holdfast.core.effects import (
+    FragmentRecord,
+    MembershipRecord,
+    MutationsRecord,
+    NoticeKind,
+    RowsRecord,
+)
 from holdfast.core.messages import Fragment, Message, StableTable
 from holdfast.core.outbox import Outbox
 from holdfast.core.table import Row, Table
@@ -140,7 +146,15 @@ class Context:
     def drop(self, partition: PartitionId) -> None:
         """Have this data no more."""
         if self.fragments.pop(partition, None) is not None:
-            self.outbox.persist(FragmentRecord(partition, None))
+            self.forget(partition)
+
+    def forget(self, partition: PartitionId) -> None:
+        """Keep nothing of what was written of this partition."""
+        self.outbox.persist(FragmentRecord(partition, None))
+
+    def persist_mutations(self, record: MutationsRecord) -> None:
+        """Keep what a fragment has changed."""
+        self.outbox.persist(record)
 
     def notice(self, kind: NoticeKind, about: str, detail: str = "") -> None:
         """Tell whoever watches, and keep it in the story."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.core.data_messages import FragmentStand, Mutations
 from holdfast.core.messages import Fragment, Message, StableTable
 from holdfast.core.table import Row
 from holdfast.core.views import View
@@ -61,7 +62,23 @@ class FragmentRecord:
     fragment: Fragment | None
 
 
-Record = MembershipRecord | RowsRecord | StableRecord | FragmentRecord
+@dataclass(frozen=True, slots=True)
+class MutationsRecord:
+    """Changes of one fragment, and where it stands after them."""
+
+    partition: PartitionId
+    generation: int
+    """The history that this belongs to; what is on disk of another one is over."""
+    name: bytes
+    mutations: Mutations
+    stand: FragmentStand
+    index: int
+    """Of the replica whose entries those are."""
+    clean: bool
+    """Whether nothing before these is missing."""
+
+
+Record = MembershipRecord | RowsRecord | StableRecord | FragmentRecord | MutationsRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +125,8 @@ class NoticeKind(StrEnum):
     STATE_CHANGED = "state changed"
     LEVEL_CHANGED = "level changed"
     PARTITION_LOST = "partition lost"
+    WRITES_LOST = "writes may be lost"
+    """The best copy that was left did not have everything (`data.holdings`)."""
     MIGRATIONS_PLANNED = "migrations planned"
     MIGRATION_ENDED = "migration ended"
     RECOVERY_WAITS = "recovery waits"
@@ -129,4 +148,12 @@ class Stop:
     """This member has left the cluster in good order; the process may end."""
 
 
-Effect = Send | Persist | Continue | Answer | Pending | Notice | Stop
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Bytes for a client, in the order of its commands."""
+
+    session: int
+    data: bytes
+
+
+Effect = Reply | Send | Persist | Continue | Answer | Pending | Notice | Stop

@@ -7,10 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.core.data_messages import FragmentStand, Mutations
 from holdfast.core.messages import Message, Origin, Request, StableTable
 from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.ids import MemberId, Millis, PartitionId, Term
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredFragment:
+    """What the files have of one fragment: the sum of its records."""
+
+    partition: PartitionId
+    stand: FragmentStand
+    index: int
+    clean: bool
+    entries: Mutations
+    """Whole records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +37,8 @@ class Image:
     rows: tuple[Row, ...]
     stable: StableTable | None
     fragments: tuple[tuple[PartitionId, int, int], ...]
-    """Partition, epoch and counter of each fragment whose data is on disk."""
+    """Partition, epoch and counter of each partition whose data is on disk."""
+    data: tuple[RecoveredFragment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +96,30 @@ class Asked:
     request: Request
 
 
-Event = Started | Received | Woke | Continued | Persisted | Loaded | ConfirmedDead | Asked
+@dataclass(frozen=True, slots=True)
+class Commanded:
+    """Commands of one client, in order."""
+
+    session: int
+    commands: tuple[tuple[bytes, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """A client has gone."""
+
+    session: int
+
+
+Event = (
+    Commanded
+    | Disconnected
+    | Started
+    | Received
+    | Woke
+    | Continued
+    | Persisted
+    | Loaded
+    | ConfirmedDead
+    | Asked
+)

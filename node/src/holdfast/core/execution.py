@@ -211,7 +211,7 @@ class Execution:
         migration = running.migration
         running.course = COURSES.next(running.course, Word.COMMITTED, self.context.story())
         held = self.context.table.row(migration.partition)
-        row = held.changed(migration.version_committed, migration.after)
+        row = held.changed(migration.version_committed, migration.after, migration.id.term)
         self.progress.completed += 1
         self._end(running, row, Outcome.SUCCESS, "")
         self.schedule.finish(migration.partition, running.party, migration.after[0])
@@ -220,7 +220,7 @@ class Execution:
         migration = running.migration
         running.course = COURSES.next(running.course, Word.FAILS, self.context.story())
         held = self.context.table.row(migration.partition)
-        row = held.changed(migration.version_failed, migration.before)
+        row = held.changed(migration.version_failed, migration.before, migration.id.term)
         self.progress.failed += 1
         self.failed = True
         self._end(running, row, Outcome.FAILED, reason)

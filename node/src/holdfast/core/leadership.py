@@ -23,6 +23,7 @@ change at a time.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from holdfast.core.config import RecoveryPolicy
@@ -40,7 +41,9 @@ from holdfast.core.rebalancing import Rebalancing
 from holdfast.core.service import Service
 from holdfast.core.settlement import Settlement
 from holdfast.core.transition import Transition
+from holdfast.core.versioning import resumed
 from holdfast.core.views import Member, View
+from holdfast.ids import MemberId, PartitionId
 
 RECOVERY_WAITS = MASTER + "recovery waits"
 LOAD_ENDS = MASTER + "load ends"
@@ -164,6 +167,9 @@ class Leadership:
             return
         self._take_out_the_gone()
         self._mind_members()
+        self._resume_owners(self.membership.resumes, self.context.me.id)
+        for member, heartbeat in self.mastership.heartbeats.items():
+            self._resume_owners(heartbeat.resumes, member)
         self._finish_recovery()
         self.rebalancing.advance()
         self.execution.advance()
@@ -193,6 +199,18 @@ class Leadership:
         for member in self.context.others():
             if member.id not in publisher.subscribers:
                 publisher.subscribe(member.id, unknown)
+
+    def _resume_owners(self, wanted: Iterable[tuple[PartitionId, int]], owner: MemberId) -> None:
+        """Begin a reign for an owner that can't go on in the one before its restart."""
+        view, table = self.context.view, self.context.table
+        assert view is not None
+        partitions = [
+            partition
+            for partition, reign in wanted
+            if table.row(partition).owner == owner and table.row(partition).reign == reign
+        ]
+        if partitions:
+            self.publisher.change(resumed(table, view.level, view.term, partitions))
 
     def _finish_recovery(self) -> None:
         """Everyone has loaded: the state that was persisted holds again."""

@@ -56,7 +56,7 @@ from holdfast.core.messages import (
 from holdfast.core.quorums import Electorate, electorates
 from holdfast.core.transitions import TransitionTable
 from holdfast.core.views import Member, View
-from holdfast.ids import MemberId, Millis, Term, Version
+from holdfast.ids import MemberId, Millis, PartitionId, Term, Version
 
 HEARTBEAT = "heartbeat"
 NEVER = Millis(-1)
@@ -111,6 +111,8 @@ class Membership:
         self.fresh = False
         """Whether a stay has just begun; the node takes note and clears it."""
         self.active: tuple[MigrationId, ...] = ()
+        self.resumes: tuple[tuple[PartitionId, int], ...] = ()
+        """Partitions in whose reign I have written before a restart (`data.holdings`)."""
         self._granted_at = NEVER
 
     # Starting -------------------------------------------------------------------------------------
@@ -334,6 +336,7 @@ class Membership:
             stable_term=Term(0) if stable is None else stable.term,
             stable_version=Version(0) if stable is None else stable.version,
             active=self.active,
+            resumes=self.resumes,
         )
 
     # The dead -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.core.data_messages import DataMessage, FragmentStand
 from holdfast.core.migrations import Move
 from holdfast.core.states import ClusterState
 from holdfast.core.table import Row
@@ -237,6 +238,8 @@ class Heartbeat:
     stable_version: Version
     active: tuple[MigrationId, ...]
     """Migrations whose end this member has not learnt."""
+    resumes: tuple[tuple[PartitionId, int], ...] = ()
+    """Partitions that I own and in whose present reign I have written before a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,21 +333,27 @@ class MigrationRequest:
 
 @dataclass(frozen=True, slots=True)
 class FragmentPush:
-    """Owner to destination: the data."""
+    """Owner to destination: take the data of this history from me (`data.pulling`)."""
 
     migration: Migration
     completed: tuple[Completed, ...]
     fragment: Fragment
+    standing: tuple[FragmentStand, ...] = ()
+    """Where each fragment stands."""
+    closing: bool = False
+    """Nothing is written any more: this is where they stand at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentAck:
-    """Destination to owner: applied, or why not."""
+    """Destination to owner: I have everything, or why not."""
 
     id: MigrationId
     partition: PartitionId
     reason: str
-    """Empty when applied."""
+    """Empty when all is well."""
+    reached: tuple[tuple[bytes, int], ...] = ()
+    """Of each fragment, the entry of my new index that I have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +454,8 @@ class Abort:
 
 
 Message = (
-    Hello
+    DataMessage
+    | Hello
     | JoinRequest
     | Redirect
     | Refusal

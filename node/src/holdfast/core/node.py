@@ -31,6 +31,17 @@ from typing import Final
 from holdfast.core import events
 from holdfast.core.config import Config
 from holdfast.core.context import Context
+from holdfast.core.data.service import DataService
+from holdfast.core.data_messages import (
+    BackupAck,
+    BackupFrame,
+    ReplicaCheck,
+    SyncAsk,
+    SyncEnd,
+    SyncPage,
+    SyncPlan,
+    SyncPull,
+)
 from holdfast.core.effects import Effect
 from holdfast.core.election import Election
 from holdfast.core.forming import Forming
@@ -102,6 +113,7 @@ class Node:
         self.leadership = Leadership(
             self.context, self.membership, self.election, self.participation
         )
+        self.data = DataService(self.context, self.membership, self.participation, self.serving)
         self.started = False
         self._seen: View | None = None
         self._handlers = self._handler_table()
@@ -116,6 +128,8 @@ class Node:
             events.Persisted: lambda event: self.context.outbox.persisted(event.sequence),
             events.Loaded: self._on_loaded,
             events.ConfirmedDead: self._on_confirmed_dead,
+            events.Commanded: lambda event: self.data.execute(event.session, event.commands),
+            events.Disconnected: lambda event: self.data.plane.close(event.session),
             events.Asked: lambda event: self.requests.on_asked(event.request),
         }
 
@@ -187,7 +201,11 @@ class Node:
             return Serving.NONE
         if partition not in context.fragments or partition in self.participation.unpublished:
             return Serving.NONE
+        if not self.data.leads(partition):
+            return Serving.NONE
         active = self.participation.active.get(partition)
+        if active is not None and active.part is Part.CLOSING:
+            return Serving.READS
         if active is not None and active.part is Part.HANDED_OVER:
             return Serving.NONE if context.config.stale_read_disabled else Serving.READS
         return Serving.ALL if view.attributes.accepts_writes else Serving.READS
@@ -242,6 +260,7 @@ class Node:
             self.leadership.advance()
             self.participation.advance()
             self.locking.advance()
+            self.data.advance()
             settled = self.context.view is self._seen and self.election.role is role
             if settled and not self.context.loopback:
                 return
@@ -258,6 +277,7 @@ class Node:
         if self.membership.fresh:
             self.membership.fresh = False
             self.participation.reset()
+            self.data.reset()
             self.participation.published(self.context.table.rows)
         if view is None or view is self._seen:
             return
@@ -274,6 +294,8 @@ class Node:
 
     def _on_started(self, event: events.Started) -> None:
         self.started = True
+        if event.image is not None:
+            self.data.holdings.recover(event.image)
         self.membership.start(event.image)
 
     def _on_loaded(self, _: events.Loaded) -> None:
@@ -320,6 +342,14 @@ class Node:
             MigrationReady: lambda _, message: lead.execution.on_ready(message),
             CommitRequest: self.participation.on_commit,
             CommitAck: lambda origin, message: lead.execution.on_commit_ack(origin.id, message),
+            BackupFrame: self.data.replicas.on_frame,
+            BackupAck: self.data.replication.on_ack,
+            ReplicaCheck: self.data.checks.on_check,
+            SyncAsk: self.data.giving.on_ask,
+            SyncPlan: self.data.pulling.on_plan,
+            SyncPull: self.data.giving.on_pull,
+            SyncPage: self.data.pulling.on_page,
+            SyncEnd: self.data.giving.on_end,
             Request: lead.service.on_request,
             RequestDone: lambda _, message: self.requests.on_done(message),
             RequestPending: lambda _, message: self.requests.on_pending(message),

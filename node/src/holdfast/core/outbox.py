@@ -23,6 +23,7 @@ from holdfast.core.effects import (
     Pending,
     Persist,
     Record,
+    Reply,
     Send,
     Stop,
 )
@@ -43,6 +44,10 @@ class Outbox:
     def send(self, to: Address, message: Message) -> None:
         """Send once everything persisted so far is safe."""
         self._gated(Send(to, message))
+
+    def reply(self, session: int, data: bytes) -> None:
+        """Bytes for a client, once everything persisted so far is safe."""
+        self._gated(Reply(session, data))
 
     def persist(self, record: Record) -> None:
         """Write a record."""

@@ -5,9 +5,11 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
 * A migration names the version of its partition. A participant first applies the completed
   migrations that come with the request, then takes part only if its row has that version, it has
   no other migration of the partition whose end it does not know, and no state change has locked it.
-* The owner sends the data. When every destination has it, the owner holds back writes (the
-  hand-over) and tells the master that it is ready. From then on it must not acknowledge a write of
-  this partition until it knows how the migration ended.
+* The owner gives the data while it goes on serving; destinations get new writes like a backup
+  (`data`). When every destination has caught up, the owner holds back writes and says where each
+  fragment stands; when every destination stands there too, it hands over: it tells the master that
+  it is ready. From then on it must not acknowledge a write of this partition until it knows how the
+  migration ended. Where nothing is written meanwhile, catching up is all.
 * The destination keeps what arrives beside what it had. It *commits* on the master's word: takes
   the new row and the new data, and answers once both are safe. It does not serve as the new owner
   before the master has published the row, because until then the master may still decide that the
@@ -22,10 +24,10 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
 
 States
 ------
-                request, data sent            all destinations have it
-    (none) ────────────────────────► COPYING ─────────────────────────► HANDED_OVER
-       │                                │                                   │
-       │  data arrived                  └────────► (none) ◄─────────────────┤
+                            all caught up         all have everything
+    (none) ───► COPYING ─────────────────► CLOSING ─────────────────► HANDED_OVER
+       │           └───────── nothing was written meanwhile ──────────────►│
+       │                              (none) ◄─────────────────────────────┤
        └───────────────────► RECEIVED ──────────────►──── a newer row ──────┘
                                  │  commit                 ▲
                                  └──────► COMMITTED ───────┘
@@ -43,8 +45,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Protocol
 
 from holdfast.core.context import Context
+from holdfast.core.data_messages import FragmentStand, Stand
 from holdfast.core.effects import NoticeKind
 from holdfast.core.membership import Membership
 from holdfast.core.messages import (
@@ -64,6 +68,9 @@ from holdfast.core.table import Row
 from holdfast.core.transitions import TransitionTable
 from holdfast.ids import NO_INDEX, MemberId, PartitionId, Version
 
+Reached = tuple[tuple[bytes, int], ...]
+"""Of each fragment that is not empty, the entry of an index."""
+
 PUSH_AGAIN = "push again"
 SWEEP = "drop what did not come back"
 
@@ -72,6 +79,7 @@ class Part(Enum):
     """How far a participant is."""
 
     COPYING = auto()
+    CLOSING = auto()
     HANDED_OVER = auto()
     RECEIVED = auto()
     COMMITTED = auto()
@@ -80,6 +88,7 @@ class Part(Enum):
 class Turn(Enum):
     """What brings a participant on."""
 
+    ALL_CAUGHT_UP = auto()
     ALL_RECEIVED = auto()
     COMMIT = auto()
 
@@ -87,7 +96,9 @@ class Turn(Enum):
 PARTS = TransitionTable(
     "participation",
     {
+        (Part.COPYING, Turn.ALL_CAUGHT_UP): Part.CLOSING,
         (Part.COPYING, Turn.ALL_RECEIVED): Part.HANDED_OVER,
+        (Part.CLOSING, Turn.ALL_RECEIVED): Part.HANDED_OVER,
         (Part.RECEIVED, Turn.COMMIT): Part.COMMITTED,
     },
 )
@@ -100,13 +111,56 @@ class Active:
     migration: Migration
     part: Part
     incoming: Fragment | None = None
-    missing: tuple[MemberId, ...] = ()
-    """Destinations that have not confirmed the data (the owner's side)."""
+    reached: dict[MemberId, Reached | None] = field(default_factory=dict)
+    """Where each destination stands, as far as it said (the owner's side)."""
     completed: tuple[Completed, ...] = field(default=())
+    final: tuple[FragmentStand, ...] = ()
+    """Where the owner stands (the destination's side)."""
+    owes_answer: bool = False
+    """Whether the owner waits to hear where I stand."""
+
+
+class Data(Protocol):
+    """What becomes of the data itself (`data.service`)."""
+
+    def begin(self, partition: PartitionId, fragment: Fragment) -> None:
+        """Empty data of a new history."""
+
+    def expect(
+        self,
+        partition: PartitionId,
+        fragment: Fragment,
+        index: int,
+        standing: tuple[FragmentStand, ...],
+    ) -> None:
+        """A migration is to give me this index; so far its owner has come."""
+
+    def unexpected(self, partition: PartitionId) -> None:
+        """It has failed."""
+
+    def arrived(self, partition: PartitionId) -> None:
+        """It is committed."""
+
+    def published(self, row: Row) -> None:
+        """The master has decided this row."""
+
+    def drop(self, partition: PartitionId) -> None:
+        """Nobody needs it here any more."""
+
+    def leads(self, partition: PartitionId) -> bool:
+        """Whether my ownership is the one of the row that I know."""
+
+    def standing(self, partition: PartitionId, index: int) -> tuple[FragmentStand, ...]:
+        """Where I stand as the owner, in what goes to this index."""
+
+    def reached(self, partition: PartitionId) -> Reached | None:
+        """Where I stand as a destination; None while something is missing."""
 
 
 class Participation:
     """All migrations that this member takes part in, and the rows and data that it holds."""
+
+    data: Data
 
     def __init__(self, context: Context, membership: Membership) -> None:
         self.context = context
@@ -141,16 +195,16 @@ class Participation:
         reason = self._why_not(migration, message.completed)
         if not reason and migration.sender != self.context.me.id:
             reason = "I am not the owner"
-        if not reason and migration.partition not in self.context.fragments:
-            reason = "the data is not here"
+        if not reason and not self.data.leads(migration.partition):
+            reason = "the data is not here, or not mine yet"
         if reason:
             self._ready(migration, reason)
             return
-        others = tuple(d for d in migration.destinations if d != self.context.me.id)
-        started = Active(migration, Part.COPYING, None, others, message.completed)
+        others = [member for member in migration.destinations if member != self.context.me.id]
+        started = Active(migration, Part.COPYING, None, dict.fromkeys(others), message.completed)
         self._begin(started)
         self._push(started)
-        self._received(started)
+        self._look_at_reached(started)
 
     def _why_not(self, migration: Migration, completed: Sequence[Completed]) -> str:
         partition = migration.partition
@@ -174,28 +228,45 @@ class Participation:
         self.membership.active = tuple(active.migration.id for active in self.active.values())
 
     def _push(self, active: Active) -> None:
-        fragment = self.context.fragments[active.migration.partition]
-        push = FragmentPush(active.migration, active.completed, fragment)
-        for destination in active.missing:
+        migration, closing = active.migration, active.part is not Part.COPYING
+        fragment = self.context.fragments[migration.partition]
+        for destination in active.reached:
+            standing = self._standing(migration, destination)
+            push = FragmentPush(migration, active.completed, fragment, standing, closing)
             self.context.send_member(destination, push)
         if not self.context.timers.running(PUSH_AGAIN):
             self.context.timers.set(PUSH_AGAIN, self.context.now + self.context.config.retry_ms)
 
+    def _standing(self, migration: Migration, destination: MemberId) -> tuple[FragmentStand, ...]:
+        index = migration.after.index(destination)
+        return self.data.standing(migration.partition, index)
+
     def on_fragment_ack(self, origin: Origin, message: FragmentAck) -> None:
-        """A destination has the data, or says why not."""
+        """A destination has everything up to somewhere, or says why not."""
         active = self.active.get(message.partition)
-        if active is None or active.migration.id != message.id or active.part is not Part.COPYING:
+        if active is None or active.migration.id != message.id:
+            return
+        if active.part not in (Part.COPYING, Part.CLOSING) or origin.id not in active.reached:
             return
         if message.reason:
             self._ready(active.migration, f"{origin.id}: {message.reason}")
             return
-        active.missing = tuple(member for member in active.missing if member != origin.id)
-        self._received(active)
+        active.reached[origin.id] = message.reached
+        self._look_at_reached(active)
 
-    def _received(self, active: Active) -> None:
-        if not active.missing:
+    def _look_at_reached(self, active: Active) -> None:
+        """Hand over when everybody has everything; hold back writes when everybody is near."""
+        migration = active.migration
+        if all(
+            reached is not None and has_reached(reached, self._standing(migration, member), index)
+            for member, reached in active.reached.items()
+            if (index := migration.after.index(member)) >= 0
+        ):
             active.part = PARTS.next(active.part, Turn.ALL_RECEIVED, self.context.story())
             self._report(active)
+        elif active.part is Part.COPYING and None not in active.reached.values():
+            active.part = PARTS.next(active.part, Turn.ALL_CAUGHT_UP, self.context.story())
+            self._push(active)
 
     def _report(self, active: Active) -> None:
         if active.part is Part.HANDED_OVER:
@@ -215,16 +286,32 @@ class Participation:
         view = self.context.view
         if view is None or not self.context.listed or view.term != migration.id.term:
             return
-        if self.context.promised != view.term:
+        if self.context.promised != view.term or self.context.me.id not in migration.destinations:
             return
         active = self.active.get(migration.partition)
-        reason = ""
         if active is None or active.migration.id != migration.id:
             reason = self._why_not(migration, message.completed)
-            if not reason:
-                self._begin(Active(migration, Part.RECEIVED, message.fragment))
-        ack = FragmentAck(migration.id, migration.partition, reason)
-        self.context.send(origin.address, ack)
+            if reason:
+                ack = FragmentAck(migration.id, migration.partition, reason, ())
+                self.context.send(origin.address, ack)
+                return
+            active = Active(migration, Part.RECEIVED, message.fragment)
+            self._begin(active)
+            index = migration.after.index(self.context.me.id)
+            self.data.expect(migration.partition, message.fragment, index, message.standing)
+        active.final = message.standing if message.closing else ()
+        active.owes_answer = True
+        self._answer_push(active)
+
+    def _answer_push(self, active: Active) -> None:
+        """Say where I stand, once I have everything that the owner spoke of."""
+        migration = active.migration
+        reached = self.data.reached(migration.partition)
+        index = migration.after.index(self.context.me.id)
+        if reached is not None and (not active.final or has_reached(reached, active.final, index)):
+            active.owes_answer = False
+            ack = FragmentAck(migration.id, migration.partition, "", reached)
+            self.context.send_member(migration.sender, ack)
 
     def on_commit(self, origin: Origin, message: CommitRequest) -> bool:
         """The master's decision; whether to answer that it is committed."""
@@ -250,9 +337,10 @@ class Participation:
         context, migration = self.context, active.migration
         active.part = PARTS.next(active.part, Turn.COMMIT, context.story())
         held = context.table.row(migration.partition)
-        row = held.changed(migration.version_committed, migration.after)
+        row = held.changed(migration.version_committed, migration.after, migration.id.term)
         assert active.incoming is not None
         context.hold(migration.partition, active.incoming)
+        self.data.arrived(migration.partition)
         self.unpublished[migration.partition] = row.version
         taken = context.table.apply((row,))
         context.persist_rows(taken)
@@ -288,14 +376,20 @@ class Participation:
         if active is not None and row.version > active.migration.version_before:
             self._end(row, active)
         self._keep_or_drop(row)
+        if row.partition not in self.unpublished:
+            self.data.published(row)
 
     def _end(self, row: Row, active: Active) -> None:
         """Row by row this is all that a participant needs: it holds an index now, or it doesn't."""
         del self.active[row.partition]
         self._name_active()
         outcome = self._outcome(row, active.migration)
-        if outcome is Outcome.SUCCESS and active.incoming is not None:
-            self.context.hold(row.partition, active.incoming)
+        if active.incoming is not None:
+            if outcome is Outcome.SUCCESS:
+                self.context.hold(row.partition, active.incoming)
+                self.data.arrived(row.partition)
+            else:
+                self.data.unexpected(row.partition)
         self.context.notice(
             NoticeKind.MIGRATION_ENDED, f"partition {row.partition}", f"here: {outcome}"
         )
@@ -314,8 +408,12 @@ class Participation:
             held = context.fragments.get(row.partition)
             if held is None or held.epoch != row.epoch:
                 context.hold(row.partition, Fragment(row.epoch, 0))
+                self.data.begin(row.partition, Fragment(row.epoch, 0))
+        elif row.partition in self.active:
+            return
         elif self._enough_hold(row) and not self._may_get_it_back(row.partition):
             context.drop(row.partition)
+            self.data.drop(row.partition)
 
     def _may_get_it_back(self, partition: PartitionId) -> bool:
         """I have just returned with it, or the stable table says that it is mine (seed 003)."""
@@ -341,7 +439,9 @@ class Participation:
                 continue
             success = entry.outcome is Outcome.SUCCESS
             replicas = migration.after if success else migration.before
-            taken = self.context.table.apply((row.changed(entry.version_after, replicas),))
+            taken = self.context.table.apply(
+                (row.changed(entry.version_after, replicas, migration.id.term),)
+            )
             self.context.persist_rows(taken)
             self.published(taken)
 
@@ -362,8 +462,28 @@ class Participation:
         timers, now = self.context.timers, self.context.now
         if timers.due(SWEEP, now):
             self.sweep()
+        for active in self.active.values():
+            if active.owes_answer:
+                self._answer_push(active)
         if not timers.due(PUSH_AGAIN, now):
             return
         for active in self.active.values():
-            if active.missing:
+            if active.part in (Part.COPYING, Part.CLOSING):
                 self._push(active)
+
+    def is_handing_over(self, partition: PartitionId) -> bool:
+        """Whether who serves this partition is being decided, with me as one of two."""
+        active = self.active.get(partition)
+        handing = active is not None and active.part in (Part.CLOSING, Part.HANDED_OVER)
+        return handing or partition in self.unpublished
+
+
+def has_reached(reached: Reached, stands: Sequence[FragmentStand], index: int) -> bool:
+    """Whether somebody has every mutation for this index of an owner that stands there."""
+    entries = dict(reached)
+    return all(entries.get(each.name, 0) == entry_of(each.stand, index) for each in stands)
+
+
+def entry_of(stand: Stand, index: int) -> int:
+    """What the replica at this index compares (`data.vectors`)."""
+    return stand.entries[index - 1] if index else stand.counter

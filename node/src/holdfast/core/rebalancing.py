@@ -227,7 +227,8 @@ class Rebalancing:
         self, view: View, changes: dict[PartitionId, Replicas], *, anew: bool = False
     ) -> None:
         if changes:
-            self.publisher.change(raised(self.context.table, view.level, changes, anew=anew))
+            rows = raised(self.context.table, view.level, view.term, changes, anew=anew)
+            self.publisher.change(rows)
 
     # Planning -------------------------------------------------------------------------------------
 

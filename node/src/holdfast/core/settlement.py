@@ -173,7 +173,7 @@ class Settlement:
             held = table.row(migration.partition)
             if held.version > migration.version_before:
                 continue
-            row = held.changed(migration.version_failed, migration.before)
+            row = held.changed(migration.version_failed, migration.before, migration.id.term)
             rolled_back = Completed(migration, Outcome.FAILED)
             self.publisher.change(decided(table, view.level, row), (rolled_back,))
             self.context.notice(

@@ -8,6 +8,8 @@ Rules (seed 001 §1, `design/3` §2)
   ignored. A table is therefore applied partly, partition by partition (seed 001 §1.2).
 * The *stamp* is a hash of all versions in partition order (seed 001 §1.3). It tells equality and
   nothing else. It is computed when asked for after a change, so a batch costs one hash.
+* A row numbers the ownerships of its partition (*reigns*). The numbers of a term begin where those
+  of the term before end, so two masterships never give the same one to different owners.
 * To *order* whole tables, at a recovery, the sum of versions is used (seed 001 §3.2).
 
 States
@@ -39,11 +41,14 @@ from holdfast.ids import (
     MemberId,
     PartitionId,
     Replicas,
+    Term,
     Version,
 )
 
 STAMP_SEED: Final = 0x01000193
 UNKNOWN: Final = Version(-1)
+REIGN_BITS: Final = 10
+"""So many changes of a partition's owner have numbers of their own in each term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +59,25 @@ class Row:
     version: Version
     replicas: Replicas
     epoch: Version = Version(0)
-    """The version at which the data of this partition began: its first assignment, or the last
+    """The reign with which the data of this partition began: its first assignment, or the last
     time that it was lost. Data of another epoch belongs to a history that was given up."""
+    reign: int = 0
+    """Number of the present ownership: greater than that of every owner before, also of one that
+    only a mastership which was replaced knew of. What an owner writes carries it."""
 
-    def changed(self, version: Version, replicas: Replicas) -> Row:
-        """The same data, in other places."""
-        return replace(self, version=version, replicas=replicas)
+    def changed(self, version: Version, replicas: Replicas, term: Term) -> Row:
+        """The same data, in other places, by the word of this term's master."""
+        reign = self.reign
+        if replicas[0] != self.replicas[0]:
+            reign = self._next_reign(term)
+        return replace(self, version=version, replicas=replicas, reign=reign)
+
+    def resumed(self, version: Version, term: Term) -> Row:
+        """The same owner after a restart: what it wrote last may not be on its disk."""
+        return replace(self, version=version, reign=self._next_reign(term))
+
+    def _next_reign(self, term: Term) -> int:
+        return max(self.reign + 1, term << REIGN_BITS)
 
     @property
     def owner(self) -> MemberId | None:

@@ -25,12 +25,12 @@ at the join (`joining`), and the level is raised only while every member speaks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from holdfast.core.table import Row, Table
-from holdfast.ids import PartitionId, Replicas, Version
+from holdfast.ids import PartitionId, Replicas, Term, Version
 
 LEVEL_PROMOTION: Final = 2
 """First level with promotion of lite members and namespaces (seed 000, "since 3.9")."""
@@ -45,24 +45,42 @@ def versions_are_global(level: int) -> bool:
 
 
 def raised(
-    table: Table, level: int, changes: Mapping[PartitionId, Replicas], *, anew: bool = False
+    table: Table,
+    level: int,
+    term: Term,
+    changes: Mapping[PartitionId, Replicas],
+    *,
+    anew: bool = False,
 ) -> tuple[Row, ...]:
     """The rows that a change of the master makes; `anew` when their data begins with it."""
     if versions_are_global(level):
         version = Version(max(0, *table.versions) + 1)
         rows = [
-            row.changed(version, changes.get(row.partition, row.replicas)) for row in table.rows
+            row.changed(version, changes.get(row.partition, row.replicas), term)
+            for row in table.rows
         ]
     else:
         old = [table.row(partition) for partition in changes]
         rows = [
-            row.changed(Version(max(row.version, 0) + 1), changes[row.partition]) for row in old
+            row.changed(Version(max(row.version, 0) + 1), changes[row.partition], term)
+            for row in old
         ]
     if anew:
         rows = [
-            replace(row, epoch=row.version) if row.partition in changes else row for row in rows
+            replace(row, epoch=Version(row.reign)) if row.partition in changes else row
+            for row in rows
         ]
     return tuple(rows)
+
+
+def resumed(
+    table: Table, level: int, term: Term, partitions: Collection[PartitionId]
+) -> tuple[Row, ...]:
+    """The rows that a change makes by which owners go on after a restart."""
+    rows = raised(table, level, term, {each: table.row(each).replicas for each in partitions})
+    return tuple(
+        row.resumed(row.version, term) if row.partition in partitions else row for row in rows
+    )
 
 
 def decided(table: Table, level: int, row: Row) -> tuple[Row, ...]:

@@ -12,22 +12,50 @@ from collections.abc import Iterator
 from holdfast.core.effects import (
     FragmentRecord,
     MembershipRecord,
+    MutationsRecord,
     Persist,
     Record,
     RowsRecord,
     StableRecord,
 )
-from holdfast.core.events import Image
+from holdfast.core.events import Image, RecoveredFragment
 from holdfast.core.messages import Fragment, StableTable
+from holdfast.core.stores import fragment as fragments
+from holdfast.core.stores.settings import NameSettings
 from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.ids import PartitionId, Term
+
+
+class Written:
+    """One fragment on disk."""
+
+    __slots__ = ("fragment", "last")
+
+    def __init__(self, record: MutationsRecord) -> None:
+        self.fragment = fragments.Fragment(record.name, NameSettings(), 0)
+        self.last = record
+
+    def add(self, record: MutationsRecord) -> None:
+        """More mutations; one that does not fit was refused in memory as well."""
+        for key, value in record.mutations:
+            self.fragment.apply(key, value)
+        self.last = record
+
+    def recovered(self) -> RecoveredFragment:
+        """What the next process finds."""
+        fragment = self.fragment
+        entries = [(key, fragment.record_of(key)) for key in fragment.records]
+        entries += [(key, fragment.lock_record(key)) for key in fragment.locks]
+        last = self.last
+        return RecoveredFragment(last.partition, last.stand, last.index, last.clean, tuple(entries))
 
 
 class Disk:
     """What was written, folded record by record as it becomes stable."""
 
     __slots__ = (
+        "_data",
         "_fragments",
         "_pending",
         "_rows",
@@ -48,6 +76,7 @@ class Disk:
         """When the last write that was begun will be stable; the disk writes in order."""
         self._rows: dict[PartitionId, Row] = {}
         self._fragments: dict[PartitionId, Fragment] = {}
+        self._data: dict[PartitionId, tuple[int, dict[bytes, Written]]] = {}
         self._pending: deque[Persist] = deque()
         self._written = False
 
@@ -83,6 +112,12 @@ class Disk:
             rows=tuple(self._rows[partition] for partition in sorted(self._rows)),
             stable=self.stable,
             fragments=tuple(self._folded_fragments()),
+            data=tuple(
+                written.recovered()
+                for partition in sorted(self._data)
+                for written in self._data[partition][1].values()
+                if partition in self._fragments
+            ),
         )
 
     def _folded_fragments(self) -> Iterator[tuple[PartitionId, int, int]]:
@@ -103,5 +138,17 @@ class Disk:
                 self.stable = stable
             case FragmentRecord(partition=partition, fragment=None):
                 self._fragments.pop(partition, None)
+                self._data.pop(partition, None)
             case FragmentRecord(partition=partition, fragment=fragment) if fragment is not None:
                 self._fragments[partition] = fragment
+                self._begin(partition, fragment.epoch)
+            case MutationsRecord():
+                self._begin(record.partition, record.generation)
+                written = self._data[record.partition][1]
+                written.setdefault(record.name, Written(record)).add(record)
+
+    def _begin(self, partition: PartitionId, generation: int) -> None:
+        """Data of another history is over."""
+        if self._data.get(partition, (generation,))[0] != generation:
+            del self._data[partition]
+        self._data.setdefault(partition, (generation, {}))

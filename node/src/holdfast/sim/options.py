@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
 from holdfast.core.config import LEVEL_MAX, Config, Quorum, RecoveryPolicy
+from holdfast.core.stores.settings import NameSettings
 from holdfast.core.views import Kind
 from holdfast.ids import REPLICA_COUNT_MAX, Address, Millis
 from holdfast.sim.network import NetworkOptions
@@ -68,6 +69,9 @@ class Options:
     """Within what time the processes start at first."""
     safety_ms: int
     """How long things go wrong."""
+    clients: int
+    client_think_ms: int
+    """Mean time between an answer and the next command of a client."""
 
     def table(self) -> tuple[tuple[str, str], ...]:
         """Name and value of everything that was drawn, for people."""
@@ -82,6 +86,7 @@ class Options:
             ("ask_gap_ms", str(self.ask_gap_ms)),
             ("start_spread_ms", str(self.start_spread_ms)),
             ("safety_ms", str(self.safety_ms)),
+            ("clients", f"{self.clients}, thinking {self.client_think_ms} ms"),
         ]
         return tuple(lines)
 
@@ -119,6 +124,8 @@ def draw_options(seed: int, rng: random.Random) -> Options:
         ask_gap_ms=rng.choice((700, 2_000, 5_000)),
         start_spread_ms=rng.choice((0, 200, 3_000)),
         safety_ms=rng.choice((15_000, 25_000, 40_000)),
+        clients=rng.choice((0, 2, 4, 6)),
+        client_think_ms=rng.choice((50, 200, 500)),
     )
 
 
@@ -173,6 +180,7 @@ def draw_config(rng: random.Random, sites: Sequence[Site]) -> Config:
         recovery_policy=draw_policy(rng, sites),
         plan_slice_rows=rng.choice((1, 4, 256)),
     )
+    config = replace(config, unnamed=NameSettings(backups=config.backup_count))
     if rng.random() < 0.5:
         return config
     return replace(

@@ -18,15 +18,19 @@ from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind
 from holdfast.errors import InvariantViolated
 from holdfast.sim import bugs
+from holdfast.sim.checkers.histories import judge
 from holdfast.sim.checkers.lineage import Lineage
 from holdfast.sim.checkers.masters import Masters
 from holdfast.sim.checkers.moves import Moves
 from holdfast.sim.checkers.ownership import Ownership
 from holdfast.sim.checkers.quiet import unsettled
+from holdfast.sim.checkers.replicas import unequal
 from holdfast.sim.checkers.requests import Requests
 from holdfast.sim.checkers.rows import Rows
+from holdfast.sim.checkers.survival import Survival
 from holdfast.sim.checkers.views import Views
-from holdfast.sim.checkers.watch import Watch
+from holdfast.sim.checkers.watch import Checker, Watch
+from holdfast.sim.clients import Clients
 from holdfast.sim.faults import Faults
 from holdfast.sim.machine import MachineFactory
 from holdfast.sim.network import Network
@@ -38,6 +42,8 @@ from holdfast.sim.world import World
 
 SETTLE_MS: Final = 60_000
 """How long a healed cluster may take to come to rest, besides the waits that its settings ask."""
+READ_MS: Final = 60_000
+"""How long a cluster at rest may take to answer a read of every key."""
 POLL_MS: Final = 500
 CALM_POLLS: Final = 4
 """At so many polls in a row it must be at rest."""
@@ -91,7 +97,7 @@ class Run:
         self.faults = Faults(self.world, self.options)
         self.workload = Workload(self.world, self.options, self.requests.asked)
         ownership = Ownership(self.world)
-        checkers = (
+        checkers: tuple[Checker, ...] = (
             Rows(self.world),
             Views(self.world),
             Masters(self.world),
@@ -100,7 +106,10 @@ class Run:
             Moves(self.world),
             self.requests,
         )
-        self.world.observers = [Watch(checkers), self.faults]
+        self.clients = Clients(self.world, seed, self.options.clients, self.options.client_think_ms)
+        if self.options.clients:
+            checkers = (*checkers, Survival(self.world, self.clients.retire))
+        self.world.observers = [Watch(checkers), self.faults, self.clients]
         self._activation = ""
 
     def verdict(self) -> Verdict:
@@ -109,6 +118,7 @@ class Run:
         try:
             self._safety()
             self._liveness()
+            self._histories()
         except InvariantViolated as error:
             violation = Violation(error.invariant, error.message, error.story)
         return Verdict(
@@ -130,6 +140,7 @@ class Run:
         world.run_until(spread * MILLISECOND)
         self.faults.start()
         self.workload.start()
+        self.clients.start()
         world.run_until(world.now + self.options.safety_ms * MILLISECOND)
 
     # Liveness ------------------------------------------------------------------------------------
@@ -137,6 +148,7 @@ class Run:
     def _liveness(self) -> None:
         """Heal, then wait for rest."""
         self.workload.stopped = True
+        self.clients.stopped = True
         self.faults.heal()
         self._keep_data()
         healed = self.world.now
@@ -145,7 +157,7 @@ class Run:
         while calm < CALM_POLLS and self.world.now < bound:
             self.world.run_until(self.world.now + POLL_MS * MILLISECOND)
             self._activate()
-            reasons = list(unsettled(self.world, self.requests))
+            reasons = [*unsettled(self.world, self.requests), *unequal(self.world)]
             calm = 0 if reasons else calm + 1
         if calm < CALM_POLLS:
             waited = (self.world.now - healed) // SECOND
@@ -154,6 +166,19 @@ class Run:
                 f"{waited} s after everything was healed: " + "; ".join(reasons),
             )
         self.world.marks["seconds to rest"] += (self.world.now - healed) // SECOND
+
+    def _histories(self) -> None:
+        """Read every key once more; then what all clients saw must have an order."""
+        clients, world = self.clients, self.world
+        if not self.options.clients:
+            return
+        clients.read_everything()
+        bound = world.now + READ_MS * MILLISECOND
+        while not clients.has_read_everything and world.now < bound:
+            world.run_until(world.now + POLL_MS * MILLISECOND)
+        if not clients.has_read_everything:
+            raise world.violation("a cluster at rest answers", "a key can't be read")
+        judge(world, clients)
 
     def _bound_ms(self) -> int:
         """The settings ask for some waits before anything may be done."""

@@ -42,6 +42,7 @@ from holdfast.core.effects import (
     NoticeKind,
     Pending,
     Persist,
+    Reply,
     Send,
     Stop,
 )
@@ -380,7 +381,7 @@ class World(Timeline):
                 case Stop():
                     self._stop(process)
                     return
-                case Answer() | Pending():
+                case Answer() | Pending() | Reply():
                     pass
         if last_persist:
             self._sync_later(process, last_persist)

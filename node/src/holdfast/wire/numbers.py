@@ -22,6 +22,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.core.data_messages import (
+    BackupAck,
+    BackupFrame,
+    ReplicaCheck,
+    SyncAsk,
+    SyncEnd,
+    SyncPage,
+    SyncPlan,
+    SyncPull,
+)
 from holdfast.core.messages import (
     Abort,
     Claim,
@@ -87,6 +97,15 @@ NUMBERS: Final[dict[type[Message], int]] = {
     MigrationReady: 53,
     CommitRequest: 54,
     CommitAck: 55,
+    # data
+    BackupFrame: 90,
+    BackupAck: 91,
+    ReplicaCheck: 92,
+    SyncAsk: 93,
+    SyncPlan: 94,
+    SyncPull: 95,
+    SyncPage: 96,
+    SyncEnd: 97,
     # requests and state changes
     Request: 70,
     RequestDone: 71,

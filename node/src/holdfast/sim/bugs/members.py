@@ -60,7 +60,7 @@ def promotes_itself(node: Node, event: ConfirmedDead) -> None:
     for row in node.table.rows:
         heirs = repaired(row.replicas, lambda member: member != event.id)
         if row.owner == event.id and heirs[0] == node.me.id:
-            rows.append(row.changed(Version(row.version + 1), heirs))
+            rows.append(row.changed(Version(row.version + 1), heirs, node.view.term))
     node.participation.take(rows, ())
 
 

@@ -30,8 +30,8 @@ def commits_without_data(participation: Participation, active: Active) -> None:
 
 
 def keeps_writing(participation: Participation, active: Active) -> None:
-    """In the place of `Participation._received`: ready, but nothing is held back."""
-    if not active.missing:
+    """In the place of `Participation._look_at_reached`: ready, but nothing is held back."""
+    if None not in active.reached.values():
         participation._ready(active.migration, "")
 
 
@@ -63,7 +63,7 @@ BUGS: Final = (
     Bug(
         "owner-keeps-writing",
         "The owner goes on acknowledging writes after the hand-over, beside the new owner.",
-        partial(replaced, Participation, "_received", keeps_writing),
+        partial(replaced, Participation, "_look_at_reached", keeps_writing),
         start=3,
     ),
     Bug(

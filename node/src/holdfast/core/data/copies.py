@@ -1,0 +1,306 @@
+"""One partition's data at one member: its fragments, and what each copy is known to be worth.
+
+Rules (seed 004; `design/3` §3 to §6)
+-------------------------------------
+* The data of a partition begins empty, at every index, with the row that first assigned it; until
+  it is lost, all that follows is one history (`vectors`). What was lost is never mixed with it.
+* A copy is the owner's, or a backup's at an index. An owner numbers mutations; a backup applies
+  them, and notices by the numbers when it missed some: then it is *dirty* until a sync.
+* While a migration is under way, its destination prepares the copy of its new index beside what it
+  is by the row (`arrival`): the row decides whose acknowledgement counts, until it changes.
+
+States
+------
+           published: I am the owner
+    backup ─────────────────────────► owner          each with or without an arrival
+       ▲                                │
+       └────────────────────────────────┘
+           published: somebody else is (dirty: others may have gone on without me)
+
+What can go wrong
+-----------------
+*A copy that was fenced for long comes back to an index.* Its history tells how far it got: it is
+dirty from the first mutation on, and the sync finds out what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.core.data.journal import Journal
+from holdfast.core.data.vectors import Backup, Lineage, Point, Vector
+from holdfast.core.data_messages import FragmentStand, Mutations, Points, ReplicaCheck, Stand
+from holdfast.core.effects import MutationsRecord
+from holdfast.core.events import RecoveredFragment
+from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.record import ABSENT, NEVER, Kind, build
+from holdfast.core.stores.space import SettingsOf, Space
+from holdfast.ids import NO_INDEX, PartitionId
+
+
+def stand_of(vector: Vector) -> Stand:
+    """A vector as it travels."""
+    return Stand(vector.epoch, vector.counter, tuple(vector.entries))
+
+
+def vector_of(stand: Stand) -> Vector:
+    """A vector that arrived."""
+    return Vector(stand.epoch, stand.counter, list(stand.entries))
+
+
+def points_of(lineage: Lineage) -> Points:
+    """A lineage as it travels."""
+    return tuple((point.epoch, point.counter) for point in lineage.segments)
+
+
+def lineage_of(points: Points) -> Lineage:
+    """A lineage that arrived."""
+    return Lineage(tuple(Point(*point) for point in points))
+
+
+class Copy:
+    """One fragment here, and what is known of it."""
+
+    __slots__ = ("arrival", "backup", "fragment", "generation", "journal", "lineage", "vector")
+
+    def __init__(self, fragment: Fragment, generation: int) -> None:
+        self.fragment = fragment
+        self.generation = generation
+        self.vector = Vector(generation)
+        """The owner's; a backup's is in `backup`."""
+        self.lineage = Lineage.starting(generation, 0)
+        self.backup: Backup | None = None
+        """None at the owner."""
+        self.arrival: Backup | None = None
+        """What a migration makes of it."""
+        settings = fragment.settings
+        self.journal = Journal(
+            self.lineage,
+            0,
+            entries_max=settings.journal_entries,
+            size_max_bytes=settings.journal_bytes,
+        )
+
+    @property
+    def name(self) -> bytes:
+        """The fragment's."""
+        return self.fragment.name
+
+    def lead(self, reign: int) -> None:
+        """I am the owner from now on."""
+        if self.backup is not None:
+            self.vector, self.lineage = self.backup.promoted(reign)
+            self.backup = None
+        elif reign > self.vector.epoch:
+            self.lineage = self.lineage.extended(reign, self.vector.counter)
+            self.vector = Vector(reign, self.vector.counter, [self.vector.counter] * 6)
+        self.arrival = None
+        self.journal.begin(self.lineage)
+        self.fragment.counter = self.vector.counter
+        self.fragment.reign(reign)
+
+    def follow(self, index: int) -> None:
+        """I am a backup at this index from now on."""
+        if self.backup is None:
+            if self.vector.counter == 0:
+                self.backup = Backup(index, self.vector, self.lineage)
+            else:
+                self.backup = Backup.returned(index, self.vector, self.lineage)
+        elif self.backup.index != index:
+            self.backup = self.backup.moved(index)
+
+    def expect(self, index: int) -> None:
+        """A migration is to give me this index."""
+        if self.backup is None:
+            self.follow(index)
+        assert self.backup is not None
+        self.arrival = self.backup.moved(index)
+
+    def arrived(self) -> None:
+        """The migration is committed: the row has my new index."""
+        if self.arrival is not None:
+            self.backup, self.arrival = self.arrival, None
+
+    def keep(self, before: int, mutations: Mutations) -> None:
+        """Note what a backup has applied, for whoever asks later what has changed."""
+        lineage = self.worth.lineage
+        if lineage != self.journal.lineage:
+            self.journal.begin(lineage)
+        for number, (key, record) in enumerate(mutations, before + 1):
+            if number > self.journal.last.counter:
+                self.journal.append(number, key, record)
+
+    @property
+    def worth(self) -> Backup:
+        """What is known of a backup's copy."""
+        assert self.backup is not None, "an owner's copy is what the others are measured by"
+        return self.backup
+
+    def goes_to(self, index: int) -> bool:
+        """Whether the replica at this index has this fragment."""
+        return index < self.fragment.settings.copies
+
+    def record(self, partition: PartitionId, mutations: Mutations) -> MutationsRecord:
+        """Changes as they are written to disk."""
+        backup = self.backup
+        if backup is None:
+            return MutationsRecord(
+                partition, self.generation, self.name, mutations, self.standing(), 1, clean=True
+            )
+        stand = FragmentStand(self.name, stand_of(backup.held), points_of(backup.lineage))
+        clean = not backup.dirty and not backup.ahead
+        return MutationsRecord(
+            partition, self.generation, self.name, mutations, stand, backup.index, clean
+        )
+
+    def recover(self, found: RecoveredFragment) -> None:
+        """Take what the files have."""
+        for key, record in found.entries:
+            self.fragment.apply(key, record)
+        held, lineage = vector_of(found.stand.stand), lineage_of(found.stand.lineage)
+        self.backup = Backup(found.index, held, lineage, dirty=not found.clean)
+        self.journal.begin(lineage)
+        self.journal.mark_gap(held.counter)
+
+    def synced(self, unchanged: bool) -> None:
+        """A sync is complete: what it brought is not in the journal."""
+        worth = self.worth
+        if not unchanged:
+            self.journal.mark_gap(worth.held.counter)
+        if worth.lineage != self.journal.lineage:
+            self.journal.begin(worth.lineage)
+
+    def standing(self) -> FragmentStand:
+        """Where I stand as the owner."""
+        return FragmentStand(self.name, stand_of(self.vector), points_of(self.lineage))
+
+
+class Holding:
+    """All copies of one partition's fragments here."""
+
+    def __init__(self, partition: PartitionId, settings_of: SettingsOf, generation: int) -> None:
+        self.partition = partition
+        self.generation = generation
+        self.space = Space(settings_of, generation)
+        self.reign = 0
+        """Of my ownership; 0 while I am not the owner."""
+        self.index = NO_INDEX
+        """By the row, as far as published."""
+        self.target = NO_INDEX
+        """By a migration under way."""
+        self.copies: dict[bytes, Copy] = {}
+        self.doubtful = False
+        """Whether mutations of fragments that I don't even know may be missing."""
+        self.unverified = False
+        """Whether it comes from files, and nobody has said yet that it is not out of date."""
+        self.resuming = False
+        """Whether I owned it before a restart, and wait for a reign to go on in."""
+        self.awaited = False
+        """Whether the data of a migration has not been asked for yet."""
+
+    def __iter__(self) -> Iterator[Copy]:
+        return iter(self.copies.values())
+
+    def copy(self, name: bytes) -> Copy:
+        """The copy of a name; what nobody has written yet begins empty."""
+        copy = self.copies.get(name)
+        if copy is None:
+            copy = self.copies[name] = Copy(self.space.named(name), self.generation)
+            if self.reign:
+                copy.lead(self.reign)
+            elif self.index > 0:
+                copy.follow(self.index)
+            if self.target != NO_INDEX:
+                copy.expect(self.target)
+        return copy
+
+    def lead(self, reign: int) -> None:
+        """I am the owner, as the master has published."""
+        if self.reign == reign:
+            return
+        self.doubtful = self.awaited = self.unverified = self.resuming = False
+        self.reign, self.index, self.target = reign, 0, NO_INDEX
+        self.space.reign(reign)
+        for copy in self:
+            copy.lead(reign)
+
+    def may_lead(self, reign: int) -> bool:
+        """Whether nothing was written here in this reign by an earlier process of mine."""
+        if self.reign == reign:
+            return True
+        return all(copy.backup is None or copy.backup.held.epoch < reign for copy in self)
+
+    def check_for(self, index: int) -> ReplicaCheck:
+        """Where I stand as the owner, for the backup at this index."""
+        standing = tuple(copy.standing() for copy in self if copy.goes_to(index))
+        return ReplicaCheck(self.partition, self.reign, standing)
+
+    def follow(self, index: int) -> None:
+        """I am a backup, or nothing any more (`NO_INDEX`)."""
+        self.reign, self.index = 0, index
+        for copy in self:
+            if index > 0:
+                copy.follow(index)
+            elif copy.backup is None:
+                copy.follow(1)
+
+    def superfluous(self) -> tuple[Copy, ...]:
+        """Names that have no backup at my index: such a copy would not be kept up to date."""
+        if self.index < 1:
+            return ()
+        return tuple(copy for copy in self if not copy.goes_to(self.index))
+
+    def forget(self, name: bytes) -> MutationsRecord:
+        """Have a name no more; what is to be written about it."""
+        copy = self.copies.pop(name)
+        self.space.forget(name)
+        emptied = build(ABSENT, Kind.EMPTIED, NEVER, b"")
+        return copy.record(self.partition, ((b"", emptied),))
+
+    def expect(self, index: int) -> None:
+        """A migration is to give me this index."""
+        self.target = index
+        for copy in self:
+            copy.expect(index)
+
+    def compare(self, standing: tuple[FragmentStand, ...]) -> None:
+        """Find out what is missing for that, by where the owner stands."""
+        named = {each.name: each for each in standing}
+        self.awaited = any(copy.fragment and copy.name not in named for copy in self)
+        for name, each in named.items():
+            arrival, vector = self.copy(name).arrival, vector_of(each.stand)
+            assert arrival is not None, "every copy expects what its partition expects"
+            if arrival.behind(vector, lineage_of(each.lineage)):
+                arrival.lag(vector)
+
+    def fall_behind(self, check: ReplicaCheck) -> bool:
+        """Find out what is missing here; whether anything is."""
+        for each in check.fragments:
+            backup, vector = self.copy(each.name).worth, vector_of(each.stand)
+            if backup.behind(vector, lineage_of(each.lineage)):
+                backup.lag(vector)
+        self.unverified = False
+        return self.lacking()
+
+    def arrived(self) -> None:
+        """It is committed."""
+        for copy in self:
+            copy.arrived()
+        self.index, self.target = self.target, NO_INDEX
+        self.doubtful = self.unverified = False
+
+    def unexpected(self) -> None:
+        """It has failed."""
+        self.target, self.awaited = NO_INDEX, False
+        for copy in self:
+            copy.arrival = None
+
+    def lacking(self) -> bool:
+        """Whether any copy that counts here lacks something."""
+        if self.doubtful or self.unverified:
+            return True
+        return any(copy.backup and copy.backup.dirty for copy in self)
+
+    def arriving(self) -> bool:
+        """Whether any copy that a migration makes lacks something."""
+        return self.awaited or any(copy.arrival and copy.arrival.dirty for copy in self)

@@ -1,0 +1,254 @@
+"""The owner's side of bringing a copy up to date: plans and pages.
+
+Rules (seed 003; seed 004; `design/3` §5, §6)
+---------------------------------------------
+* Only the owner gives, and only to a member that its row or a migration under way names.
+* For each fragment the cheapest way that is known to be enough: *nothing* where the copy stands on
+  my history where I stand; *changes* where the journal reaches back to where it is sure of; else
+  the *leaves* in which the trees differ; *whole* where it has nothing.
+* A plan is made after everything that was written before it has gone into the streams, so that what
+  comes after the plan's vector comes by stream.
+* At most `syncs_parallel_max` are given to at a time. A permit is returned at the end, when the
+  taker leaves, and when it asks for nothing for a while.
+
+    ask ─► permit? ─ no ─► refused: ask again later
+             │ yes
+             └─► plan ─► pages, as they are pulled ─► end, or silence: permit returned
+
+What can go wrong
+-----------------
+*A page is asked for again*: pages are made from what is there now, so it may be newer. That is
+right: records merge by their versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.core.context import Context
+from holdfast.core.data.content import differing_leaves, keys_in, records_of
+from holdfast.core.data.copies import Copy, Holding
+from holdfast.core.data.holdings import Holdings
+from holdfast.core.data.journal import Gap
+from holdfast.core.data.vectors import Known, Point
+from holdfast.core.data_messages import (
+    Claimed,
+    FragmentPlan,
+    Mutations,
+    SyncAsk,
+    SyncEnd,
+    SyncPage,
+    SyncPlan,
+    SyncPull,
+    Way,
+)
+from holdfast.core.messages import Origin
+from holdfast.core.stores.fragment import Fragment
+from holdfast.ids import MemberId, PartitionId
+
+PAGE_BYTES: Final = 1 << 20
+PLAN_BYTES: Final = 1 << 18
+"""What a plan may carry itself of changed records."""
+ENTRY_BYTES: Final = 48
+PERMIT_RETRIES: Final = 20
+"""A taker that was silent for so many retries has forgotten its end."""
+
+Taker = tuple[MemberId, PartitionId]
+
+
+@dataclass(slots=True)
+class Gift:
+    """One partition that is being given."""
+
+    id: int
+    plan: SyncPlan
+    until: int
+    keys: dict[bytes, Sequence[tuple[int, bytes]]] = field(default_factory=dict)
+    """By fragment: what lies in the leaves that differ, or everything, with its leaf."""
+
+
+class Giving:
+    """Everyone who is being brought up to date by me."""
+
+    def __init__(
+        self,
+        context: Context,
+        holdings: Holdings,
+        flush: Callable[[], None],
+        takers_of: Callable[[PartitionId], tuple[tuple[MemberId, int], ...]],
+    ) -> None:
+        self.context = context
+        self.holdings = holdings
+        self.gifts: dict[Taker, Gift] = {}
+        self._flush = flush
+        self._takers_of = takers_of
+
+    def reset(self) -> None:
+        """A new stay begins."""
+        self.gifts.clear()
+
+    def advance(self) -> None:
+        """Return the permits of those who have gone or are silent."""
+        view, now = self.context.view, self.context.now
+        for taker, gift in tuple(self.gifts.items()):
+            gone = view is None or view.find(taker[0]) is None
+            if gone or now >= gift.until or not self._owned(taker[1]):
+                del self.gifts[taker]
+
+    def _owned(self, partition: PartitionId) -> Holding | None:
+        holding = self.holdings.get(partition)
+        return holding if holding is not None and holding.reign else None
+
+    def _until(self) -> int:
+        return self.context.now + PERMIT_RETRIES * self.context.config.retry_ms
+
+    # Plans ----------------------------------------------------------------------------------------
+
+    def on_ask(self, origin: Origin, ask: SyncAsk) -> None:
+        """Somebody wants a partition brought up to date."""
+        holding = self._owned(ask.partition)
+        if holding is None or holding.reign != ask.reign:
+            return
+        if (origin.id, ask.index) not in self._takers_of(ask.partition):
+            return
+        taker = (origin.id, ask.partition)
+        gift = self.gifts.get(taker)
+        if gift is None or gift.id != ask.id:
+            self.gifts.pop(taker, None)
+            if len(self.gifts) >= self.context.config.syncs_parallel_max:
+                refusal = SyncPlan(ask.id, ask.partition, holding.reign, (), "no permit")
+                self.context.send(origin.address, refusal)
+                return
+            gift = self.gifts[taker] = self._gift(holding, ask)
+        self.context.send(origin.address, gift.plan)
+
+    def _gift(self, holding: Holding, ask: SyncAsk) -> Gift:
+        self._flush()
+        claims = {claim.name: claim for claim in ask.fragments}
+        plan = SyncPlan(ask.id, ask.partition, holding.reign, (), "")
+        gift = Gift(ask.id, plan, self._until())
+        fragments = tuple(
+            self._plan(gift, copy, claims.get(copy.name))
+            for copy in holding
+            if copy.goes_to(ask.index)
+        )
+        gift.plan = SyncPlan(ask.id, ask.partition, holding.reign, fragments, "")
+        return gift
+
+    def _plan(self, gift: Gift, copy: Copy, claim: Claimed | None) -> FragmentPlan:
+        stand, fragment = copy.standing(), copy.fragment
+        if claim is None:
+            claim = Claimed(copy.name, (0, 0), (0, 0), True, b"")
+        known = Known(Point(*claim.whole), Point(*claim.reached))
+        if known.whole.epoch and copy.lineage.includes(known):
+            if known.whole.counter == copy.vector.counter:
+                return FragmentPlan(stand, Way.NOTHING, (), ())
+            changed = self._changes(copy, known)
+            if changed is not None:
+                return FragmentPlan(stand, Way.CHANGES, changed, ())
+        locks = tuple((key, fragment.lock_record(key)) for key in fragment.locks)
+        if claim.empty:
+            gift.keys[copy.name] = [(-1, key) for key in fragment.records]
+            return FragmentPlan(stand, Way.WHOLE, locks, ())
+        leaves = differing_leaves(fragment, claim.digest)
+        gift.keys[copy.name] = sorted(keys_in(fragment, frozenset(leaves)))
+        way = Way.LEAVES if leaves else Way.CHANGES
+        return FragmentPlan(stand, way, locks, leaves)
+
+    def _changes(self, copy: Copy, known: Known) -> Mutations | None:
+        keys = copy.journal.since(known)
+        if isinstance(keys, Gap):
+            return None
+        records = records_of(copy.fragment, keys)
+        size = sum(len(key) + len(record) for key, record in records)
+        return records if size <= PLAN_BYTES else None
+
+    # Pages ----------------------------------------------------------------------------------------
+
+    def on_pull(self, origin: Origin, pull: SyncPull) -> None:
+        """The next page of a fragment."""
+        gift = self.gifts.get((origin.id, pull.partition))
+        holding = self._owned(pull.partition)
+        if gift is None or gift.id != pull.id or holding is None:
+            return
+        gift.until = self._until()
+        fragment = holding.copy(pull.name).fragment
+        if pull.keys:
+            page = self._records_page(pull, fragment, pull.keys, gift)
+        else:
+            page = self._page(pull, fragment, gift)
+        self.context.send(origin.address, page)
+
+    def _page(self, pull: SyncPull, fragment: Fragment, gift: Gift) -> SyncPage:
+        keys = gift.keys.get(pull.name, ())
+        if keys and keys[0][0] < 0:
+            return whole_page(pull, fragment, keys)
+        return self._listing_page(pull, fragment, keys, gift)
+
+    def _listing_page(
+        self, pull: SyncPull, fragment: Fragment, keys: Sequence[tuple[int, bytes]], gift: Gift
+    ) -> SyncPage:
+        end = pull.position
+        size = 0
+        leaves: dict[int, None] = {}
+        while end < len(keys) and (size < PAGE_BYTES or keys[end][0] in leaves):
+            leaf, key = keys[end]
+            leaves[leaf] = None
+            size += len(key) + ENTRY_BYTES
+            end += 1
+        listed = tuple(
+            (key, fragment.version_of(key))
+            for _, key in keys[pull.position : end]
+            if key in fragment.records
+        )
+        following = end if end < len(keys) else 0
+        covered = self._covered(pull, gift, keys, end)
+        return SyncPage(
+            pull.id, pull.partition, pull.name, pull.position, (), listed, covered, following
+        )
+
+    def _covered(
+        self, pull: SyncPull, gift: Gift, keys: Sequence[tuple[int, bytes]], end: int
+    ) -> tuple[int, ...]:
+        """The differing leaves that this page speaks of, those that are empty here included."""
+        plan = next(each for each in gift.plan.fragments if each.owner.name == pull.name)
+        low = keys[pull.position][0] if 0 < pull.position < len(keys) else 0
+        if end < len(keys):
+            return tuple(leaf for leaf in plan.leaves if low <= leaf < keys[end][0])
+        return tuple(leaf for leaf in plan.leaves if leaf >= low)
+
+    def _records_page(
+        self, pull: SyncPull, fragment: Fragment, keys: tuple[bytes, ...], gift: Gift
+    ) -> SyncPage:
+        """What the listing made the taker ask for; then it goes on with the next listing."""
+        listing = self._page(pull, fragment, gift)
+        records = records_of(fragment, keys)
+        return SyncPage(
+            pull.id, pull.partition, pull.name, pull.position, records, (), (), listing.next
+        )
+
+    def on_end(self, origin: Origin, end: SyncEnd) -> None:
+        """The taker has what it wanted, or wants it no more."""
+        taker = (origin.id, end.partition)
+        gift = self.gifts.get(taker)
+        if gift is not None and gift.id == end.id:
+            del self.gifts[taker]
+
+
+def whole_page(pull: SyncPull, fragment: Fragment, keys: Sequence[tuple[int, bytes]]) -> SyncPage:
+    """Records from a position on, as many as fit."""
+    records: list[tuple[bytes, bytes]] = []
+    size, end = 0, pull.position
+    while end < len(keys) and size < PAGE_BYTES:
+        key = keys[end][1]
+        if key in fragment.records:
+            record = fragment.record_of(key)
+            records.append((key, record))
+            size += len(key) + len(record)
+        end += 1
+    following = end if end < len(keys) else 0
+    return SyncPage(
+        pull.id, pull.partition, pull.name, pull.position, tuple(records), (), (), following
+    )

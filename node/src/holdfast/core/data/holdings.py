@@ -1,0 +1,142 @@
+"""All data at one member, and what follows for it from what the master publishes.
+
+Rules (`design/3` §3)
+---------------------
+* What the row says counts from the moment at which the master has *published* it: an owner of a row
+  that was only committed here serves nothing yet (`participation`).
+* A partition that I hold without an index is fenced: it stays as it is until it is dropped, or
+  until it is wanted again.
+* A migration's destination that had nothing begins with empty data, *provisional* until the commit.
+
+States: those of each `copies.Holding`.
+
+What can go wrong
+-----------------
+*The migration fails.* What was provisional goes; what was here before stays, with what came to it:
+it is newer, and it is fenced or a backup's as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.core.context import Context
+from holdfast.core.data.copies import Holding
+from holdfast.core.effects import NoticeKind
+from holdfast.core.events import Image
+from holdfast.core.messages import Fragment
+from holdfast.core.stores.settings import NameSettings
+from holdfast.core.stores.space import INTERNAL
+from holdfast.core.table import Row
+from holdfast.ids import NO_INDEX, PartitionId
+
+
+class Holdings:
+    """Every partition that is here, provisionally or for good."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.here: dict[PartitionId, Holding] = {}
+
+    def settings_of(self, name: bytes) -> NameSettings:
+        """What is configured for a name; the internal one goes wherever any name goes."""
+        config = self.context.config
+        if name != INTERNAL:
+            return config.names.get(name, config.unnamed)
+        kinds = (config.unnamed, *config.names.values())
+        backups = max(each.backups for each in kinds)
+        most = max(each.copies for each in kinds)
+        return replace(config.unnamed, backups=backups, async_backups=most - 1 - backups)
+
+    def get(self, partition: PartitionId) -> Holding | None:
+        """What is here of a partition."""
+        return self.here.get(partition)
+
+    def begin(self, partition: PartitionId, generation: int) -> Holding:
+        """Empty data of a new history, whatever was here."""
+        holding = Holding(partition, self.settings_of, generation)
+        self.here[partition] = holding
+        return holding
+
+    def recover(self, image: Image) -> None:
+        """What the files have: fenced, until a row says otherwise."""
+        for partition, generation, _ in image.fragments:
+            self.begin(partition, generation).unverified = True
+        for found in image.data:
+            self.here[found.partition].copy(found.stand.name).recover(found)
+
+    def expect(self, partition: PartitionId, fragment: Fragment, index: int) -> Holding:
+        """A migration is to give me this index."""
+        holding = self.here.get(partition)
+        if holding is None or holding.generation != fragment.epoch:
+            holding = self.begin(partition, fragment.epoch)
+        holding.expect(index)
+        return holding
+
+    def unexpected(self, partition: PartitionId) -> None:
+        """The migration that was to give me an index is over without success."""
+        holding = self.here.get(partition)
+        if holding is None:
+            return
+        holding.unexpected()
+        if partition not in self.context.fragments:
+            del self.here[partition]
+            self.context.forget(partition)
+
+    def published(self, row: Row) -> None:
+        """The master has decided this row, and what I hold of it is settled."""
+        holding = self.here.get(row.partition)
+        if holding is None:
+            return
+        index = row.index_of(self.context.me.id)
+        if index == 0:
+            self._lead(holding, row)
+        elif index != holding.index or holding.reign:
+            holding.follow(index)
+            for copy in holding.superfluous():
+                self.context.persist_mutations(holding.forget(copy.name))
+
+    def _lead(self, holding: Holding, row: Row) -> None:
+        if not holding.may_lead(row.reign):
+            holding.resuming = True
+        elif holding.reign != row.reign:
+            missing = self._missing(holding, row)
+            if missing:
+                self.context.notice(NoticeKind.WRITES_LOST, f"partition {row.partition}", missing)
+            holding.lead(row.reign)
+
+    def _missing(self, holding: Holding, row: Row) -> str:
+        """Why what I have may not be all that was acknowledged; empty when it is."""
+        if holding.reign or holding.resuming or holding.generation == row.reign:
+            return ""
+        if holding.lacking():
+            return "my copy was not in sync when its owner went"
+        kinds = (self.context.config.unnamed, *self.context.config.names.values())
+        if holding.index < 0 or any(each.copies <= holding.index for each in kinds):
+            return f"nobody is left who had every name; I was at index {holding.index}"
+        return ""
+
+    def resumes(self) -> tuple[tuple[PartitionId, int], ...]:
+        """Partitions that are mine, and in whose reign I have written before a restart: what I
+        wrote last may have been lost, so I must not number anything in it again."""
+        table, me = self.context.table, self.context.me.id
+        rows = (table.row(partition) for partition in self.here)
+        return tuple(
+            (row.partition, row.reign)
+            for row in rows
+            if row.owner == me and not self.here[row.partition].may_lead(row.reign)
+        )
+
+    def drop(self, partition: PartitionId) -> None:
+        """Have it no more."""
+        self.here.pop(partition, None)
+
+    def reset(self) -> None:
+        """A new stay begins: no migration is under way."""
+        for partition in tuple(self.here):
+            self.unexpected(partition)
+
+    def index_of(self, partition: PartitionId) -> int:
+        """My replica index in the row that I know."""
+        holding = self.here.get(partition)
+        return NO_INDEX if holding is None else holding.index

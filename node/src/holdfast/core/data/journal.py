@@ -1,0 +1,228 @@
+"""The mutation journal of a fragment: what changed since a point, and the stream of changes.
+
+Rules (seed 003, "Tracking mutations"; `design/3` §6, §10)
+----------------------------------------------------------
+* Every mutation is an entry: its number, the epoch of the owner that made it, the key, and a
+  payload that the journal does not read. Numbers are the counter of the fragment's vector, so they
+  go up by one; the entries kept are one run of them without a hole.
+* "All partition replicas need to track mutations", says the seed, so that whoever is promoted can
+  go on: backups append what they apply.
+* A ring: when it holds too many entries or bytes the oldest go, an eighth of it at a time, which
+  is cheaper than one by one with every write. Bytes are those of keys and payloads.
+* Whoever asks names a *point*, (epoch, counter): "I have everything up to here". The answer is what
+  comes after it, or a `Gap`. Points mean the same on every member, as epochs tell histories apart
+  (`vectors.Lineage`); so a reader goes on elsewhere after a failover with the point it has.
+
+        oldest point                          last
+             ├──┬──┬──┬──┬──┬──┬──┬──┬──┬──┬──┤
+    forgotten  ▲           └ epoch 4 begins
+               └ a reader at (1, 10) goes on; one at (1, 19) has seen what epoch 4 never had: Gap
+
+States
+------
+A journal covers the run of mutations from its oldest point to its last one, and knows the history
+that it belongs to. `append` goes on; `begin` takes over the history under a new owner; `mark_gap`
+begins a new run, empty, after mutations that were missed.
+
+What can go wrong
+-----------------
+* A backup misses a mutation, and the next one comes: its number says so, and a new run begins with
+  it. The missing one comes by a sync, which has records but no entries: `mark_gap`.
+* The owner that begins a new epoch lacks mutations that a backup has. Their entries are of another
+  history: `begin` drops the run unless it ends exactly where the epoch began.
+* The history forgets its oldest epochs: so does the journal, as it can't name their points.
+* One entry is bigger than the whole ring: it goes at once, and whoever needs it gets a `Gap`.
+* A reader is ahead of the replica that it asks: nothing is there yet, which is no gap. If that
+  replica is promoted without having seen as much, the new epoch tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from holdfast.core.data.vectors import Known, Lineage, Point
+from holdfast.errors import LocalProtocolError
+
+ENTRIES_MAX_DEFAULT: Final = 10_000
+SIZE_MAX_BYTES_DEFAULT: Final = 1 << 20
+TRIMMED_SHARE: Final = 8
+"""One part in so many goes when the ring is full."""
+
+
+class Entry(NamedTuple):
+    """One mutation, as it is read."""
+
+    epoch: int
+    counter: int
+    key: bytes
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What comes after a point, and the point to ask from the next time."""
+
+    entries: tuple[Entry, ...]
+    after: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What comes after the point that was asked for is not here, or the point is of no history."""
+
+    first_available: Point
+    """The oldest point that can be gone on from, once everything up to there is known."""
+
+
+class Journal:
+    """Keys and payloads of the latest mutations, side by side: 16 bytes an entry beside them."""
+
+    __slots__ = (
+        "_base",
+        "_entries_max",
+        "_keys",
+        "_lineage",
+        "_next",
+        "_payloads",
+        "_size",
+        "_size_max",
+    )
+
+    def __init__(
+        self,
+        lineage: Lineage,
+        counter: int,
+        *,
+        entries_max: int = ENTRIES_MAX_DEFAULT,
+        size_max_bytes: int = SIZE_MAX_BYTES_DEFAULT,
+    ) -> None:
+        _check_known(lineage, counter)
+        self._lineage = lineage
+        self._entries_max = entries_max
+        self._size_max = size_max_bytes
+        self._keys: list[bytes] = []
+        self._payloads: list[bytes] = []
+        self._size = 0
+        self._base = counter
+        self._next = counter + 1
+
+    @property
+    def lineage(self) -> Lineage:
+        """The history that the entries belong to."""
+        return self._lineage
+
+    @property
+    def last(self) -> Point:
+        """The point up to which mutations are known."""
+        return self._point(self._next - 1)
+
+    @property
+    def oldest(self) -> Point:
+        """The oldest point that can be gone on from."""
+        return self._point(self._base)
+
+    @property
+    def size_bytes(self) -> int:
+        """Keys and payloads together."""
+        return self._size
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def append(self, counter: int, key: bytes, payload: bytes) -> None:
+        """Mutation number `counter` has been applied here. Called with every write."""
+        if counter != self._next:
+            self._skip_to(counter)
+        self._next = counter + 1
+        keys = self._keys
+        keys.append(key)
+        self._payloads.append(payload)
+        self._size = size = self._size + len(key) + len(payload)
+        if size > self._size_max or len(keys) > self._entries_max:
+            self._trim()
+
+    def begin(self, lineage: Lineage) -> None:
+        """The history goes on as this one: a new owner, or more is known of the same.
+
+        Entries stay if they are of it and nothing is missing up to where its newest epoch began.
+        """
+        began = lineage.segments[-1].counter if lineage.segments else 0
+        _check_known(lineage, began)
+        last = self.last
+        self._lineage = lineage
+        if not lineage.reaches(*last) or last.counter < began:
+            self._restart(began)
+        forgotten = lineage.segments[0].counter - self._base
+        if forgotten > 0:
+            self._drop(forgotten)
+
+    def mark_gap(self, counter: int) -> None:
+        """Mutations up to `counter` were missed, at least one of them: what was kept is no use."""
+        self._restart(max(counter, self._next - 1))
+
+    def since(self, known: Known) -> tuple[bytes, ...] | Gap:
+        """The keys whose records bring a replica that claims this up to date, each once."""
+        point = known.whole
+        ahead = point.counter >= self._next or known.reached.counter >= self._next
+        if ahead or not self._covers(point) or not self._lineage.includes(known):
+            return Gap(self.oldest)
+        return tuple(dict.fromkeys(self._keys[point.counter - self._base :]))
+
+    def read(self, after: Point, entries_max: int) -> Page | Gap:
+        """The next mutations after a point. An empty page: there are none yet."""
+        if not self._covers(after):
+            return Gap(self.oldest)
+        start = after.counter - self._base
+        pairs = zip(
+            self._keys[start : start + entries_max],
+            self._payloads[start : start + entries_max],
+            strict=True,
+        )
+        epoch_of = self._lineage.epoch_of
+        entries = tuple(
+            Entry(epoch_of(counter), counter, key, payload)
+            for counter, (key, payload) in enumerate(pairs, after.counter + 1)
+        )
+        if not entries:
+            return Page((), after)
+        return Page(entries, Point(entries[-1].epoch, entries[-1].counter))
+
+    def _covers(self, point: Point) -> bool:
+        return point.counter >= self._base and self._lineage.reaches(*point)
+
+    def _point(self, counter: int) -> Point:
+        """The point after this mutation. Where an epoch begins it is a point of that one too."""
+        first = self._lineage.segments[0]
+        if counter == first.counter:
+            return first
+        return Point(self._lineage.epoch_of(counter), counter)
+
+    def _skip_to(self, counter: int) -> None:
+        if counter < self._next:
+            raise LocalProtocolError(f"mutation {counter} after {self.last}")
+        self._restart(counter - 1)
+
+    def _restart(self, counter: int) -> None:
+        """An empty run after this mutation."""
+        self._keys.clear()
+        self._payloads.clear()
+        self._size = 0
+        self._base = counter
+        self._next = counter + 1
+
+    def _trim(self) -> None:
+        while self._size > self._size_max or len(self._keys) > self._entries_max:
+            self._drop(len(self._keys) // TRIMMED_SHARE or 1)
+
+    def _drop(self, count: int) -> None:
+        self._size -= sum(map(len, self._keys[:count])) + sum(map(len, self._payloads[:count]))
+        del self._keys[:count]
+        del self._payloads[:count]
+        self._base += count
+
+
+def _check_known(lineage: Lineage, counter: int) -> None:
+    """A journal names points, so it needs a history that they are on."""
+    if not lineage.segments or counter < lineage.segments[-1].counter:
+        raise LocalProtocolError(f"no mutation {counter} in {lineage}")

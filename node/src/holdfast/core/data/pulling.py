@@ -1,0 +1,286 @@
+"""Bringing a partition up to date here: the holder asks, the owner answers.
+
+One way for everything that a copy may lack (seed 003 "Differential migration data
+synchronization"; seed 004; `design/3` §3, §6): a backup that missed a mutation, a destination of a
+migration, a member that returned with its files.
+
+Rules
+-----
+* I ask for a whole partition at once, and say of each fragment how far I am sure to have come, with
+  the digest of its tree if I am not sure. The owner answers with a plan, fragment by fragment:
+  nothing, the records that changed, the leaves that differ, or everything.
+* Mutations go on coming meanwhile, in their stream. Records merge by their versions, and what went
+  while records are under way is remembered (`stores.incoming`), so the order does not matter.
+* A fragment is up to date with the vector at which its plan was made, once all pages are here, plus
+  the mutations that came in the stream. If any of those was missed, it is dirty still (`vectors`).
+* At most `syncs_parallel_max` partitions are asked for at a time, and a backup's partition once an
+  interval; a migration's as often as it takes.
+
+    asked ─► planned ─► fragment by fragment, page by page ─► done: end
+      └── no answer: ask again        └── no page: pull again
+
+What can go wrong
+-----------------
+*The owner changes.* Its answers are of another reign: the pull is off, and begins again with the
+new owner. *It dies*: the same, once the table says who comes after it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from holdfast.core.context import Context
+from holdfast.core.data.content import digest_of, listed_difference
+from holdfast.core.data.copies import Copy, Holding, lineage_of, vector_of
+from holdfast.core.data.holdings import Holdings
+from holdfast.core.data.replicas import Replicas, breaks
+from holdfast.core.data_messages import (
+    Claimed,
+    DataMessage,
+    FragmentPlan,
+    Mutations,
+    SyncAsk,
+    SyncEnd,
+    SyncPage,
+    SyncPlan,
+    SyncPull,
+    Way,
+)
+from holdfast.core.messages import Origin
+from holdfast.core.stores.incoming import Incoming
+from holdfast.ids import MemberId, PartitionId
+
+PULL_AGAIN: Final = "pull again"
+NOWHERE: Final = (0, 0)
+
+
+@dataclass(slots=True)
+class Pull:
+    """One partition that is being brought up to date."""
+
+    id: int
+    owner: MemberId
+    reign: int
+    sent: DataMessage
+    sent_at: int
+    plans: deque[FragmentPlan] = field(default_factory=deque)
+    """What is left to do, the present one first."""
+    position: int = 0
+    planned: bool = False
+
+
+class Pulling:
+    """Everything that is being brought up to date here."""
+
+    def __init__(self, context: Context, holdings: Holdings, replicas: Replicas) -> None:
+        self.context = context
+        self.holdings = holdings
+        self.replicas = replicas
+        self.pulls: dict[PartitionId, Pull] = {}
+        self.wanted: dict[PartitionId, None] = {}
+        self._not_before: dict[PartitionId, int] = {}
+        self._last = 0
+
+    def reset(self) -> None:
+        """A new stay begins."""
+        for partition in tuple(self.pulls):
+            self._forget(partition)
+        self._not_before.clear()
+
+    def want(self, partition: PartitionId) -> None:
+        """A copy of this partition lacks something."""
+        self.wanted[partition] = None
+
+    # Asking ---------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Ask for what may be asked for; repeat what was not answered."""
+        now, patience = self.context.now, self.context.config.retry_ms
+        for partition, pull in tuple(self.pulls.items()):
+            row = self.context.table.row(partition)
+            if row.owner != pull.owner or row.reign != pull.reign or not self._needs(partition):
+                self._forget(partition)
+            elif now >= pull.sent_at + patience:
+                self._send(pull, pull.sent)
+        for partition in tuple(self.wanted):
+            if partition not in self.pulls:
+                self._maybe_ask(partition)
+        if self.pulls or self.wanted:
+            self.context.timers.set(PULL_AGAIN, now + patience)
+
+    def _needs(self, partition: PartitionId) -> bool:
+        holding = self.holdings.get(partition)
+        return holding is not None and not holding.reign and _lacks(holding)
+
+    def _maybe_ask(self, partition: PartitionId) -> None:
+        if not self._needs(partition):
+            del self.wanted[partition]
+            return
+        row, now = self.context.table.row(partition), self.context.now
+        holding = self.holdings.here[partition]
+        if row.owner is None or row.owner == self.context.me.id:
+            return
+        if holding.target < 0 and now < self._not_before.get(partition, 0):
+            return
+        if len(self.pulls) < self.context.config.syncs_parallel_max:
+            self._not_before[partition] = now + self.context.config.sync_interval_ms
+            self._ask(partition, holding, row.owner, row.reign)
+
+    def _ask(self, partition: PartitionId, holding: Holding, owner: MemberId, reign: int) -> None:
+        self._last += 1
+        index = holding.target if holding.target >= 0 else holding.index
+        holding.awaited = False
+        claims = tuple(_claim(copy) for copy in holding if copy.backup is not None)
+        ask = SyncAsk(self._last, partition, reign, index, claims)
+        pull = Pull(self._last, owner, reign, ask, self.context.now)
+        self.pulls[partition] = pull
+        for copy in holding:
+            self._receive(partition, copy)
+        self._send(pull, ask)
+
+    def _receive(self, partition: PartitionId, copy: Copy) -> Incoming:
+        place = (partition, copy.name)
+        incoming = self.replicas.incoming.get(place)
+        if incoming is None:
+            incoming = self.replicas.incoming[place] = Incoming(copy.fragment, replaces=False)
+        return incoming
+
+    def _send(self, pull: Pull, message: DataMessage) -> None:
+        pull.sent, pull.sent_at = message, self.context.now
+        self.context.send_member(pull.owner, message)
+
+    def _forget(self, partition: PartitionId) -> None:
+        pull = self.pulls.pop(partition, None)
+        if pull is not None:
+            self.context.send_member(pull.owner, SyncEnd(pull.id, partition))
+        for place in [place for place in self.replicas.incoming if place[0] == partition]:
+            incoming = self.replicas.incoming.pop(place)
+            holding = self.holdings.get(partition)
+            if incoming.broken and holding is not None:
+                breaks(holding.copy(place[1]))
+
+    # Answers --------------------------------------------------------------------------------------
+
+    def _pull_of(self, origin: Origin, number: int, partition: PartitionId) -> Pull | None:
+        pull = self.pulls.get(partition)
+        if pull is None or pull.id != number or pull.owner != origin.id:
+            return None
+        return pull
+
+    def on_plan(self, origin: Origin, plan: SyncPlan) -> None:
+        """How each fragment gets up to date; or why not now."""
+        pull = self._pull_of(origin, plan.id, plan.partition)
+        if pull is None or pull.planned:
+            return
+        if plan.reason:
+            self._forget(plan.partition)
+            return
+        pull.planned = True
+        pull.plans.extend(plan.fragments)
+        self._drop_unknown(plan)
+        self._go_on(plan.partition, pull)
+
+    def _drop_unknown(self, plan: SyncPlan) -> None:
+        """Fragments that the owner does not have, unless they came to be since."""
+        holding = self.holdings.here[plan.partition]
+        named = frozenset(each.owner.name for each in plan.fragments)
+        for copy in tuple(holding):
+            if copy.name not in named and copy.worth.held.epoch < plan.reign:
+                self.context.persist_mutations(holding.forget(copy.name))
+
+    def _go_on(self, partition: PartitionId, pull: Pull) -> None:
+        """Begin with the next fragment that takes more than the plan."""
+        holding = self.holdings.here[partition]
+        while pull.plans:
+            plan = pull.plans[0]
+            copy = holding.copy(plan.owner.name)
+            incoming = self._receive(partition, copy)
+            self._take(holding, copy, incoming, plan.records)
+            if plan.way in (Way.LEAVES, Way.WHOLE):
+                self._send(pull, SyncPull(pull.id, partition, copy.name, (), 0))
+                return
+            self._synced(partition, copy, plan)
+            pull.plans.popleft()
+        self._done(partition, holding)
+
+    def on_page(self, origin: Origin, page: SyncPage) -> None:
+        """Records, or a list of what there is in some leaves."""
+        pull = self._pull_of(origin, page.id, page.partition)
+        if pull is None or not pull.plans or pull.plans[0].owner.name != page.name:
+            return
+        sent = pull.sent
+        if not isinstance(sent, SyncPull) or sent.position != page.position:
+            return
+        plan = pull.plans[0]
+        holding = self.holdings.here[page.partition]
+        copy = holding.copy(page.name)
+        incoming = self._receive(page.partition, copy)
+        self._take(holding, copy, incoming, page.records)
+        wanted, absent = self._compare(incoming, page)
+        incoming.remove(absent)
+        self.replicas.persist_keys(holding, copy, absent)
+        if not page.next:
+            wanted += tuple(key for key in incoming.broken if key not in wanted)
+        if wanted:
+            self._send(pull, replace(sent, keys=wanted))
+        elif page.next:
+            self._send(pull, SyncPull(pull.id, page.partition, page.name, (), page.next))
+        else:
+            self._synced(page.partition, copy, plan)
+            pull.plans.popleft()
+            self._go_on(page.partition, pull)
+
+    def _take(self, holding: Holding, copy: Copy, incoming: Incoming, records: Mutations) -> None:
+        """Records as the owner has them: newer than anything that is claimed so far."""
+        if not records:
+            return
+        if copy.backup is not None:
+            copy.backup.loosen()
+        if copy.arrival is not None:
+            copy.arrival.touch()
+        incoming.block(records)
+        self.replicas.persist_keys(holding, copy, [key for key, _ in records])
+
+    def _compare(
+        self, incoming: Incoming, page: SyncPage
+    ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+        """The keys of what the owner has otherwise, and of what it has not."""
+        if not page.leaves:
+            return (), ()
+        difference = listed_difference(incoming, page.listed, page.leaves)
+        return difference.send, difference.delete
+
+    # The end --------------------------------------------------------------------------------------
+
+    def _synced(self, partition: PartitionId, copy: Copy, plan: FragmentPlan) -> None:
+        vector, lineage = vector_of(plan.owner.stand), lineage_of(plan.owner.lineage)
+        for backup in (copy.backup, copy.arrival):
+            if backup is not None and backup.accepts(vector):
+                backup.synced(vector, lineage)
+        copy.synced(plan.way is Way.NOTHING)
+        self.context.persist_mutations(copy.record(partition, ()))
+
+    def _done(self, partition: PartitionId, holding: Holding) -> None:
+        holding.doubtful = holding.unverified = False
+        self._forget(partition)
+        if not _lacks(holding):
+            self.wanted.pop(partition, None)
+        self.replicas.look_again()
+
+
+def _lacks(holding: Holding) -> bool:
+    return holding.arriving() if holding.target >= 0 else holding.lacking()
+
+
+def _claim(copy: Copy) -> Claimed:
+    """What I am sure of; else what I have."""
+    known = copy.worth.known
+    if copy.arrival is not None and known is None:
+        known = copy.arrival.known
+    whole, reached = (NOWHERE, NOWHERE) if known is None else (known.whole, known.reached)
+    digest = b"" if not copy.fragment else digest_of(copy.fragment)
+    return Claimed(
+        copy.name, (whole[0], whole[1]), (reached[0], reached[1]), not copy.fragment, digest
+    )

@@ -1,0 +1,210 @@
+"""The receiver's side of replication: frames are taken in order; a copy that misses one knows it.
+
+Rules (seed 004; `design/3` §4, §5)
+-----------------------------------
+* Frames of one sender are taken in the order of their numbers. One that comes early is not kept:
+  the sender repeats it. One that came before is acknowledged again.
+* A frame is of an ownership (*reign*). I apply and acknowledge it only when I know of that
+  ownership from the master: then whoever settles the table after a death learns of it from me.
+  A frame of one that I don't know yet waits for the master's publication.
+* A frame of an ownership that has been replaced is not applied; its partition is *doubted*.
+* By the vector each run is next, stale, or after a gap (`vectors`). A copy that misses something,
+  or that could not apply a change, is dirty: its partition is doubted until it is in sync again.
+
+    frame n + 1 ─► reign unknown: wait       ─► known: apply each run ─► ack n + 1, with doubts
+    others      ─► ack n
+
+What can go wrong
+-----------------
+*A sender skips frames.* Whatever it owns may lack something here: all of it is dirty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from holdfast.core.context import Context
+from holdfast.core.data.content import records_of
+from holdfast.core.data.copies import Copy, Holding, lineage_of, vector_of
+from holdfast.core.data.holdings import Holdings
+from holdfast.core.data.streams import Stay
+from holdfast.core.data_messages import BackupAck, BackupFrame, MutationRun, ReplicaCheck
+from holdfast.core.messages import Origin
+from holdfast.core.stores.incoming import Incoming
+from holdfast.ids import PartitionId
+
+
+@dataclass(slots=True)
+class Sender:
+    """What came from one stay of a member."""
+
+    number: int = 0
+    waiting: BackupFrame | None = None
+    """The next frame, of an ownership that I do not know yet."""
+    doubted: dict[PartitionId, None] = field(default_factory=dict)
+
+
+class Replicas:
+    """All copies that others own."""
+
+    def __init__(
+        self, context: Context, holdings: Holdings, lacking: Callable[[PartitionId], None]
+    ) -> None:
+        self.context = context
+        self.holdings = holdings
+        self.senders: dict[Stay, Sender] = {}
+        self.incoming: dict[tuple[PartitionId, bytes], Incoming] = {}
+        """Fragments that are being brought up to date."""
+        self._lacking = lacking
+
+    def reset(self) -> None:
+        """A new stay begins."""
+        self.senders.clear()
+
+    def on_frame(self, origin: Origin, frame: BackupFrame) -> None:
+        """A tick's mutations of one owner."""
+        if not self.context.listed:
+            return
+        view = self.context.view
+        if view is None or not view.has(origin.id, origin.incarnation):
+            return
+        sender = self.senders.setdefault((origin.id, origin.incarnation), Sender())
+        if frame.number == sender.number + 1 or (frame.skipped and frame.number > sender.number):
+            sender.waiting = frame
+            self._take(origin, sender)
+        else:
+            self._acknowledge(origin, sender)
+
+    def look_again(self) -> None:
+        """Rows were published: frames that waited for them, doubts that are over."""
+        view = self.context.view
+        if view is None:
+            return
+        for stay, sender in self.senders.items():
+            member = view.find(stay[0])
+            if member is None or member.incarnation != stay[1]:
+                continue
+            origin = Origin(member.id, member.incarnation, member.address)
+            if sender.waiting is not None:
+                self._take(origin, sender)
+            elif sender.doubted and self._forget_doubts(origin, sender):
+                self._acknowledge(origin, sender)
+
+    def _take(self, origin: Origin, sender: Sender) -> None:
+        frame = sender.waiting
+        assert frame is not None
+        for run in frame.runs:
+            if self.context.table.row(run.partition).reign < run.before.epoch:
+                return
+        for check in frame.checks:
+            if self.context.table.row(check.partition).reign < check.reign:
+                return
+        sender.waiting = None
+        sender.number = frame.number
+        if frame.skipped:
+            self._doubt_all(origin, sender)
+        for run in frame.runs:
+            if not self._take_run(origin, run):
+                sender.doubted[run.partition] = None
+        for check in frame.checks:
+            if not self._take_check(origin, check):
+                sender.doubted[check.partition] = None
+        self._acknowledge(origin, sender)
+
+    def _take_check(self, origin: Origin, check: ReplicaCheck) -> bool:
+        """Whether I have what the new owner has."""
+        row = self.context.table.row(check.partition)
+        holding = self.holdings.get(check.partition)
+        if holding is None or row.reign != check.reign or row.owner != origin.id:
+            return False
+        if holding.index < 1:
+            return False
+        if holding.fall_behind(check):
+            self._lacking(check.partition)
+        return not holding.lacking()
+
+    def _acknowledge(self, origin: Origin, sender: Sender) -> None:
+        self._forget_doubts(origin, sender)
+        ack = BackupAck(sender.number, tuple(sender.doubted))
+        self.context.send(origin.address, ack)
+
+    def _forget_doubts(self, origin: Origin, sender: Sender) -> bool:
+        """Whether any doubt is over."""
+        over = [place for place in sender.doubted if not self._is_doubted(origin, place)]
+        for place in over:
+            del sender.doubted[place]
+        return bool(over)
+
+    def _is_doubted(self, origin: Origin, partition: PartitionId) -> bool:
+        row = self.context.table.row(partition)
+        holding = self.holdings.get(partition)
+        if holding is None or row.owner != origin.id or holding.index < 1:
+            return True
+        return holding.lacking()
+
+    def _doubt_all(self, origin: Origin, sender: Sender) -> None:
+        for partition, holding in self.holdings.here.items():
+            if self.context.table.row(partition).owner == origin.id and holding.index > 0:
+                sender.doubted[partition] = None
+                holding.doubtful = True
+                self._lacking(partition)
+
+    # Runs -----------------------------------------------------------------------------------------
+
+    def _take_run(self, origin: Origin, run: MutationRun) -> bool:
+        """Whether the copy that the row asks for has everything up to here."""
+        row = self.context.table.row(run.partition)
+        holding = self.holdings.get(run.partition)
+        if holding is None or row.reign != run.before.epoch or row.owner != origin.id:
+            return False
+        if holding.index < 1 and holding.target < 0:
+            return False
+        copy = holding.copy(run.name)
+        if self._judge(copy, run):
+            self._apply(holding, copy, run)
+        if holding.lacking() or holding.arriving():
+            self._lacking(run.partition)
+        return not holding.lacking()
+
+    def _judge(self, copy: Copy, run: MutationRun) -> bool:
+        """Whether to apply it: for what the copy is, or for what a migration makes of it."""
+        lineage = lineage_of(run.lineage)
+        applies = False
+        for backup in (copy.backup, copy.arrival):
+            if backup is not None:
+                first, last = vector_of(run.before), vector_of(run.before)
+                first.advance_run(run.backups, 1)
+                last.advance_run(run.backups, len(run.mutations))
+                applies |= backup.receive_run(first, last, lineage).applies
+        return applies
+
+    def _apply(self, holding: Holding, copy: Copy, run: MutationRun) -> None:
+        incoming = self.incoming.get((holding.partition, copy.name))
+        if incoming is not None:
+            for key, record in run.mutations:
+                incoming.mutation(key, record)
+            self.persist_keys(holding, copy, [key for key, _ in run.mutations])
+        else:
+            fits = [copy.fragment.apply(key, record) for key, record in run.mutations]
+            if not all(fits):
+                breaks(copy)
+            self.context.persist_mutations(copy.record(holding.partition, run.mutations))
+        copy.keep(run.before.counter, run.mutations)
+
+    def persist_keys(self, holding: Holding, copy: Copy, keys: Iterable[bytes]) -> None:
+        """Keep what has become of some keys, whatever brought it about."""
+        fragment = copy.fragment
+        records = [
+            *records_of(fragment, keys),
+            *((key, fragment.lock_record(key)) for key in keys if key in fragment.locks),
+        ]
+        self.context.persist_mutations(copy.record(holding.partition, tuple(records)))
+
+
+def breaks(copy: Copy) -> None:
+    """A change could not be applied: only a sync that is made from now on repairs it."""
+    for backup in (copy.backup, copy.arrival):
+        if backup is not None:
+            backup.touch()
+            backup.needed = backup.held.counter

@@ -1,0 +1,160 @@
+"""The data of one member, put together: what the node gives events to.
+
+    commands ──► plane ──► stores, mutations ──► replication ──► frames ──► replicas of the others
+                   │                                 │ ▲                         │
+    replies  ◄── tickets ◄─────── acknowledgements ──┘ └── checks, pulling ◄► giving ──┘
+
+Each module documents its own rules; here is only who calls whom.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from holdfast.core.context import Context
+from holdfast.core.data.checks import Checks
+from holdfast.core.data.giving import Giving
+from holdfast.core.data.holdings import Holdings
+from holdfast.core.data.plane import Plane, Serves
+from holdfast.core.data.pulling import Pulling
+from holdfast.core.data.replicas import Replicas
+from holdfast.core.data.replication import Replication
+from holdfast.core.data.rounds import Rounds
+from holdfast.core.data.tickets import Desk
+from holdfast.core.data_messages import FragmentStand
+from holdfast.core.membership import Membership
+from holdfast.core.messages import Fragment
+from holdfast.core.participation import Participation, Reached
+from holdfast.core.table import Row
+from holdfast.ids import NO_INDEX, PartitionId
+
+
+class DataService:
+    """Everything about the data; `Participation` tells it what becomes of partitions."""
+
+    def __init__(
+        self,
+        context: Context,
+        membership: Membership,
+        participation: Participation,
+        serves: Serves,
+    ) -> None:
+        self.context = context
+        self.membership = membership
+        self.wall_offset = 0
+        """What the shell's wall clock is ahead of the core's clock."""
+        self.desk = Desk()
+        self.holdings = Holdings(context)
+        self.replication = Replication(context, self.holdings, participation, self.desk)
+        self.replicas = Replicas(context, self.holdings, self._lacking)
+        self.pulling = Pulling(context, self.holdings, self.replicas)
+        self.giving = Giving(
+            context, self.holdings, self.replication.flush, self.replication.takers_of
+        )
+        self.checks = Checks(context, self.holdings, self.pulling)
+        chance = Random(f"{context.me.id} {context.me.incarnation}")  # noqa: S311
+        self.plane = Plane(context, self.holdings, self.replication, self.desk, serves, chance)
+        self.rounds = Rounds(context, self.holdings, self.replication, serves)
+        participation.data = self
+
+    def _lacking(self, partition: PartitionId) -> None:
+        self.pulling.want(partition)
+
+    @property
+    def wall(self) -> int:
+        """Milliseconds of the wall clock."""
+        return self.context.now + self.wall_offset
+
+    def reset(self) -> None:
+        """A new stay begins."""
+        self.holdings.reset()
+        self.replication.reset()
+        self.replicas.reset()
+        self.pulling.reset()
+        self.giving.reset()
+
+    def execute(self, session: int, commands: tuple[tuple[bytes, ...], ...]) -> None:
+        """A batch of a client."""
+        self.plane.execute(session, [list(command) for command in commands], self.wall)
+
+    def advance(self) -> None:
+        """Time has passed, or something has changed."""
+        self.plane.advance(self.wall)
+        self.rounds.advance(self.plane.call)
+        self.replication.flush()
+        self.replication.advance()
+        self.giving.advance()
+        self.checks.advance()
+        self.pulling.advance()
+        self.membership.resumes = self.holdings.resumes()
+        for session, reply in self.desk.take():
+            self.context.outbox.reply(session, reply)
+
+    # What becomes of partitions (`participation.Data`) --------------------------------------------
+
+    def begin(self, partition: PartitionId, fragment: Fragment) -> None:
+        """Empty data of a new history."""
+        self.holdings.begin(partition, fragment.epoch)
+
+    def expect(
+        self,
+        partition: PartitionId,
+        fragment: Fragment,
+        index: int,
+        standing: tuple[FragmentStand, ...],
+    ) -> None:
+        """A migration is to give me this index; so far its owner has come."""
+        holding = self.holdings.expect(partition, fragment, index)
+        holding.compare(standing)
+        if holding.arriving():
+            self.pulling.want(partition)
+
+    def unexpected(self, partition: PartitionId) -> None:
+        """It has failed."""
+        self.holdings.unexpected(partition)
+
+    def arrived(self, partition: PartitionId) -> None:
+        """It is committed."""
+        holding = self.holdings.get(partition)
+        if holding is not None and holding.target != NO_INDEX:
+            holding.arrived()
+
+    def published(self, row: Row) -> None:
+        """The master has decided this row."""
+        holding = self.holdings.get(row.partition)
+        led = 0 if holding is None else holding.reign
+        self.holdings.published(row)
+        self.replication.published(row)
+        if holding is None:
+            return
+        if holding.reign and holding.reign != led:
+            self.replication.begin_reign(holding)
+        elif holding.index > 0 and holding.lacking():
+            self.pulling.want(row.partition)
+        self.replicas.look_again()
+
+    def leads(self, partition: PartitionId) -> bool:
+        """Whether my ownership is the one of the row that I know."""
+        holding = self.holdings.get(partition)
+        return holding is not None and 0 < holding.reign == self.context.table.row(partition).reign
+
+    def drop(self, partition: PartitionId) -> None:
+        """Nobody needs it here any more."""
+        self.holdings.drop(partition)
+
+    def standing(self, partition: PartitionId, index: int) -> tuple[FragmentStand, ...]:
+        """Where I stand as the owner, in what goes to this index."""
+        self.replication.flush()
+        holding = self.holdings.here[partition]
+        return tuple(copy.standing() for copy in holding if copy.goes_to(index))
+
+    def reached(self, partition: PartitionId) -> Reached | None:
+        """Where I stand as a destination; None while something is missing."""
+        holding = self.holdings.get(partition)
+        if holding is None or holding.target == NO_INDEX or holding.arriving():
+            return None
+        return tuple(
+            (copy.name, copy.arrival.held.at(copy.arrival.index))
+            for copy in holding
+            if copy.arrival is not None
+        )

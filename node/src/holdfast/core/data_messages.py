@@ -1,0 +1,187 @@
+"""What members send one another about data, as frozen dataclasses.
+
+Mutations travel from an owner to whoever holds a copy, in numbered frames (`streams`, `replicas`).
+Everything else is about copies that lack something: the owner's check, the copy's question, the
+answers to it (`checks`, `pulling`, `giving`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.ids import PartitionId
+
+Mutations = tuple[tuple[bytes, bytes], ...]
+"""Keys and records, in the order in which the owner made them."""
+
+Points = tuple[tuple[int, int], ...]
+"""A lineage: (epoch, counter), oldest first (`vectors`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where the owner of a fragment stands: its vector."""
+
+    epoch: int
+    counter: int
+    entries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MutationRun:
+    """Mutations of one fragment that ask for the same number of backups."""
+
+    partition: PartitionId
+    name: bytes
+    index: int
+    """The replica index for which the receiver gets them."""
+    backups: int
+    before: Stand
+    """The owner's vector before the first of them."""
+    lineage: Points
+    """With the first run of an ownership; else empty."""
+    mutations: Mutations
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentStand:
+    """A fragment, where its owner stands, and by which ownerships it came there."""
+
+    name: bytes
+    stand: Stand
+    lineage: Points
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaCheck:
+    """Owner to a backup, now and then: this is what you should have."""
+
+    partition: PartitionId
+    reign: int
+    fragments: tuple[FragmentStand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFrame:
+    """One tick's mutations for one member."""
+
+    number: int
+    skipped: bool
+    """What was between the last frame that arrived and this one will never come."""
+    runs: tuple[MutationRun, ...]
+    checks: tuple[ReplicaCheck, ...]
+    """Where the owner of a new reign stands; the acknowledgement says that the copy does, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupAck:
+    """Every frame up to this number is applied, and safe."""
+
+    number: int
+    doubted: tuple[PartitionId, ...]
+    """Partitions whose copies here don't count as backups at this moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a copy that is to be brought up to date says of one of its fragments."""
+
+    name: bytes
+    whole: tuple[int, int]
+    """Up to here nothing is missing; (0, 0) when that is not known."""
+    reached: tuple[int, int]
+    empty: bool
+    digest: bytes
+    """Of its Merkle tree; empty when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncAsk:
+    """Holder to owner: bring this partition up to date here."""
+
+    id: int
+    partition: PartitionId
+    reign: int
+    index: int
+    fragments: tuple[Claimed, ...]
+    """All that are here."""
+
+
+class Way(StrEnum):
+    """How a fragment is brought up to date."""
+
+    NOTHING = "nothing"
+    """It has everything."""
+    CHANGES = "changes"
+    """The journal names the keys; their records are in the plan."""
+    LEAVES = "leaves"
+    """The trees differ in these leaves: their listings come page by page."""
+    WHOLE = "whole"
+    """All records come, page by page."""
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPlan:
+    """How one fragment is brought up to date."""
+
+    owner: FragmentStand
+    way: Way
+    records: Mutations
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """Owner to holder: what you lack and how you get it."""
+
+    id: int
+    partition: PartitionId
+    reign: int
+    fragments: tuple[FragmentPlan, ...]
+    reason: str
+    """Empty; else why not now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPull:
+    """Holder to owner: the next page."""
+
+    id: int
+    partition: PartitionId
+    name: bytes
+    keys: tuple[bytes, ...]
+    """The records of these; if empty, what comes at this position."""
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPage:
+    """Owner to holder: one page."""
+
+    id: int
+    partition: PartitionId
+    name: bytes
+    position: int
+    """Repeats the question."""
+    records: Mutations
+    """Records, GONE for keys that are not there any more."""
+    listed: Mutations
+    """Keys and versions of some leaves."""
+    leaves: tuple[int, ...]
+    """Which leaves `listed` is of."""
+    next: int
+    """Where the next page begins; 0 when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncEnd:
+    """Holder to owner: I have what I wanted; or the other way round: this is over."""
+
+    id: int
+    partition: PartitionId
+
+
+DataMessage = (
+    BackupFrame | BackupAck | ReplicaCheck | SyncAsk | SyncPlan | SyncPull | SyncPage | SyncEnd
+)

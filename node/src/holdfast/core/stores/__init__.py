@@ -1,0 +1,1 @@
+"""What is kept: records, the fragments that hold them, and every data command as a function."""

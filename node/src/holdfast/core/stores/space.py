@@ -1,0 +1,113 @@
+"""The data of one partition: a fragment for each name, and one for all that has no name of its own.
+
+Rules (seed 000 "Fragmented Migration"; seed 004; `design/4` "Keys and structures")
+-----------------------------------------------------------------------------------
+* The name of a key is what stands before its first `:`, else `default`.
+* Strings, hashes and sets are *fragmented*: those of one name form a fragment. Lists and queues are
+  not: those of a whole partition share the *internal* fragment.
+* The internal fragment goes to as many backups as any name asks for. How many of these a write of a
+  list waits for follows the list's name, and so does its life (`ttl_ms`); idle time, limits and
+  eviction are for what is fragmented.
+* A key has one kind. Who looks for a key looks in the fragment of its name, then in the internal
+  one.
+* Names cost memory in each partition. From the `NAMES_MAX`th on, the keys of a new name live in the
+  fragment `default`, and stay there: once a foreign key is in it, no new name begins in this
+  partition, so a key is looked for in one place only. Whoever fills a space as a backup learns of
+  that when its reign begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from holdfast.core.stores.fragment import Fragment, Value
+from holdfast.core.stores.settings import Eviction, NameSettings
+
+DEFAULT: Final = b"default"
+INTERNAL: Final = b""
+"""The name of the internal fragment: no key's name is empty."""
+NAMES_MAX: Final = 256
+
+SettingsOf = Callable[[bytes], NameSettings]
+
+
+def name_of(key: bytes) -> bytes:
+    """The structure that a key belongs to."""
+    end = key.find(b":")
+    return key[:end] if end > 0 else DEFAULT
+
+
+class Space:
+    """One partition's fragments."""
+
+    __slots__ = ("crowded", "epoch", "fragments", "internal", "settings_of")
+
+    def __init__(self, settings_of: SettingsOf, epoch: int) -> None:
+        self.settings_of = settings_of
+        self.epoch = epoch
+        plain = replace(settings_of(INTERNAL), idle_ms=0, entries_max=0, eviction=Eviction.NONE)
+        self.internal = Fragment(INTERNAL, plain, epoch)
+        self.fragments: dict[bytes, Fragment] = {INTERNAL: self.internal}
+        self.crowded = False
+        """Whether `default` holds keys of other names."""
+
+    def __iter__(self) -> Iterator[Fragment]:
+        return iter(self.fragments.values())
+
+    def reign(self, epoch: int) -> None:
+        """A new owner's epoch begins; what it has may have come in any way."""
+        self.epoch = epoch
+        default = self.fragments.get(DEFAULT)
+        if default is not None:
+            self.crowded = any(
+                name_of(key) != DEFAULT for keys in (default.records, default.locks) for key in keys
+            )
+        for fragment in self.fragments.values():
+            fragment.reign(epoch)
+
+    def named(self, name: bytes) -> Fragment:
+        """The fragment of a name, as somebody else says that there is one."""
+        fragment = self.fragments.get(name)
+        if fragment is None:
+            fragment = self.fragments[name] = Fragment(name, self.settings_of(name), self.epoch)
+        return fragment
+
+    def forget(self, name: bytes) -> None:
+        """A fragment is here no more; the internal one is always there."""
+        if name == INTERNAL:
+            self.internal.clear()
+            self.internal.take()
+        else:
+            self.fragments.pop(name, None)
+            self.crowded = self.crowded and name != DEFAULT
+
+    def look(self, key: bytes) -> Fragment | None:
+        """The fragment where a string, hash or set of this key would be, if there is one."""
+        end = key.find(b":")
+        fragment = self.fragments.get(key[:end] if end > 0 else DEFAULT)
+        if fragment is None and self.crowded:
+            return self.fragments[DEFAULT]
+        return fragment
+
+    def home(self, key: bytes) -> Fragment:
+        """The fragment where a string, hash, set or lock of this key belongs."""
+        fragment = self.look(key)
+        if fragment is not None:
+            return fragment
+        name = name_of(key)
+        if name != DEFAULT and len(self.fragments) > NAMES_MAX:
+            self.crowded = True
+            name = DEFAULT
+        return self.named(name)
+
+    def find(self, key: bytes) -> tuple[Fragment, Value] | None:
+        """Where a key of any kind is, and its value; whether it has expired is not looked at."""
+        fragment = self.look(key)
+        if fragment is not None:
+            value = fragment.records.get(key)
+            if value is not None:
+                return fragment, value
+        value = self.internal.records.get(key)
+        return None if value is None else (self.internal, value)

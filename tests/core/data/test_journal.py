@@ -1,0 +1,283 @@
+"""A journal says exactly what came after a point, or that it can't."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from holdfast.core.data.journal import TRIMMED_SHARE, Entry, Gap, Journal, Page
+from holdfast.core.data.vectors import LENGTH_MAX, UNKNOWN_LINEAGE, Known, Lineage, Point
+from holdfast.errors import LocalProtocolError
+
+START: Final = Lineage.starting(1, 0)
+
+
+def filled(count: int, *, entries_max: int = 100, size_max_bytes: int = 10_000) -> Journal:
+    journal = Journal(START, 0, entries_max=entries_max, size_max_bytes=size_max_bytes)
+    for counter in range(1, count + 1):
+        journal.append(counter, b"k%d" % (counter % 4), b"v%d" % counter)
+    return journal
+
+
+def at(epoch: int, counter: int) -> Known:
+    """The claim of a replica that is exactly there."""
+    return Known(Point(epoch, counter), Point(epoch, counter))
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def test_a_reader_goes_on_where_the_last_page_ended() -> None:
+    journal = filled(5)
+    page = journal.read(Point(1, 0), 2)
+    assert page == Page((Entry(1, 1, b"k1", b"v1"), Entry(1, 2, b"k2", b"v2")), Point(1, 2))
+    page = journal.read(Point(1, 2), 99)
+    assert isinstance(page, Page)
+    assert [entry.counter for entry in page.entries] == [3, 4, 5]
+    assert journal.read(page.after, 99) == Page((), Point(1, 5))
+
+
+def test_changed_keys_are_named_once() -> None:
+    assert filled(6).since(at(1, 1)) == (b"k2", b"k3", b"k0", b"k1")
+    assert filled(6).since(at(1, 6)) == ()
+
+
+def test_a_reader_ahead_of_a_replica_waits_but_a_sync_does_not() -> None:
+    journal = filled(3)
+    assert journal.read(Point(1, 9), 5) == Page((), Point(1, 9))
+    assert journal.since(at(1, 4)) == Gap(Point(1, 0))
+    assert journal.since(Known(Point(1, 2), Point(1, 4))) == Gap(Point(1, 0))
+
+
+def test_a_reader_resumes_on_the_next_owner() -> None:
+    """The new owner began at 3: who has seen 3 goes on, who has seen 4 has seen too much."""
+    journal = filled(3)
+    journal.begin(START.extended(4, 3))
+    journal.append(4, b"x", b"new")
+    assert journal.read(Point(1, 2), 9) == Page(
+        (Entry(1, 3, b"k3", b"v3"), Entry(4, 4, b"x", b"new")), Point(4, 4)
+    )
+    assert journal.read(Point(1, 3), 9) == Page((Entry(4, 4, b"x", b"new"),), Point(4, 4))
+    assert journal.read(Point(4, 3), 9) == Page((Entry(4, 4, b"x", b"new"),), Point(4, 4))
+    assert journal.read(Point(1, 4), 9) == Gap(Point(1, 0))
+    assert journal.since(at(1, 4)) == Gap(Point(1, 0))
+    assert journal.since(Known(Point(1, 2), Point(1, 4))) == Gap(Point(1, 0))
+    assert journal.since(at(1, 2)) == (b"k3", b"x")
+
+
+# --- gaps ----------------------------------------------------------------------------------------
+
+
+def test_a_missed_mutation_begins_a_new_run() -> None:
+    journal = filled(3)
+    journal.append(5, b"x", b"")
+    assert journal.read(Point(1, 3), 9) == Gap(Point(1, 4))
+    assert journal.read(Point(1, 4), 9) == Page((Entry(1, 5, b"x", b""),), Point(1, 5))
+
+
+def test_a_marked_gap_is_seen_at_once() -> None:
+    journal = filled(3)
+    journal.mark_gap(7)
+    assert journal.read(Point(1, 3), 9) == Gap(Point(1, 7))
+    assert (journal.oldest, journal.last, len(journal)) == (Point(1, 7), Point(1, 7), 0)
+    assert journal.since(at(1, 7)) == ()
+    journal.append(8, b"x", b"")
+    assert journal.since(at(1, 7)) == (b"x",)
+
+
+def test_a_gap_before_what_has_been_applied_since_drops_that_too() -> None:
+    journal = filled(5)
+    journal.mark_gap(3)
+    assert journal.oldest == journal.last == Point(1, 5)
+
+
+def test_a_mutation_is_not_appended_twice() -> None:
+    journal = filled(3)
+    with pytest.raises(LocalProtocolError, match="mutation 3"):
+        journal.append(3, b"x", b"")
+    assert len(journal) == 3
+
+
+@pytest.mark.parametrize(
+    ("lineage", "oldest", "last"),
+    [
+        (START.extended(4, 3), Point(1, 0), Point(1, 3)),
+        (START.extended(4, 2), Point(1, 2), Point(1, 2)),
+        (START.extended(4, 5), Point(1, 5), Point(1, 5)),
+        (Lineage.starting(2, 0).extended(4, 3), Point(2, 3), Point(2, 3)),
+        (Lineage.starting(4, 3), Point(4, 3), Point(4, 3)),
+        (Lineage.starting(1, 2), Point(1, 2), Point(1, 3)),
+        (Lineage.starting(1, 4), Point(1, 4), Point(1, 4)),
+        (START, Point(1, 0), Point(1, 3)),
+    ],
+    ids=[
+        "goes on",
+        "the owner had less",
+        "the owner had more",
+        "another history",
+        "nothing known of before",
+        "the same, less known",
+        "the same, known from later on",
+        "the same",
+    ],
+)
+def test_a_new_owner_keeps_only_its_own_history(
+    lineage: Lineage, oldest: Point, last: Point
+) -> None:
+    journal = filled(3)
+    journal.begin(lineage)
+    assert (journal.oldest, journal.last, journal.lineage) == (oldest, last, lineage)
+    assert len(journal) == last.counter - oldest.counter
+
+
+def test_what_the_history_forgets_is_forgotten() -> None:
+    journal, lineage = filled(2), START
+    for epoch in range(2, LENGTH_MAX + 3):
+        lineage = lineage.extended(epoch, epoch)
+        journal.begin(lineage)
+        journal.append(epoch + 1, b"k", b"v")
+    assert journal.oldest == Point(3, 3)
+    assert len(journal) == LENGTH_MAX
+    assert journal.size_bytes == LENGTH_MAX * 2
+
+
+@pytest.mark.parametrize(("lineage", "counter"), [(UNKNOWN_LINEAGE, 0), (START.extended(2, 5), 4)])
+def test_a_journal_needs_a_history(lineage: Lineage, counter: int) -> None:
+    with pytest.raises(LocalProtocolError, match="no mutation"):
+        Journal(lineage, counter)
+
+
+def test_a_journal_can_not_go_on_as_an_unknown_history() -> None:
+    journal = filled(3)
+    with pytest.raises(LocalProtocolError, match="no mutation"):
+        journal.begin(UNKNOWN_LINEAGE)
+    assert journal.last == Point(1, 3)
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 40), max_size=60),
+    st.integers(1, 20),
+    st.integers(1, 120),
+)
+def test_a_ring_keeps_its_limits_and_most_of_what_fits(
+    sizes: list[int], entries_max: int, size_max: int
+) -> None:
+    journal = Journal(START, 0, entries_max=entries_max, size_max_bytes=size_max)
+    for counter, size in enumerate(sizes, 1):
+        before = len(journal) + 1
+        overflows = before > entries_max or journal.size_bytes + 1 + size > size_max
+        journal.append(counter, b"k", bytes(size))
+        assert len(journal) <= entries_max
+        assert journal.size_bytes <= size_max
+        kept = sizes[counter - len(journal) : counter]
+        assert journal.size_bytes == sum(kept) + len(kept)
+        assert journal.last.counter == counter
+        assert journal.oldest.counter == counter - len(journal)
+        if not overflows:
+            assert len(journal) == before
+    if all(size == 0 for size in sizes) and size_max >= entries_max + 1:
+        floor = entries_max + 1 - max(1, (entries_max + 1) // TRIMMED_SHARE)
+        assert len(journal) >= min(len(sizes), floor)
+
+
+def test_an_entry_larger_than_the_ring_is_a_gap() -> None:
+    journal = filled(3, size_max_bytes=20)
+    journal.append(4, b"big", bytes(21))
+    assert len(journal) == journal.size_bytes == 0
+    assert journal.read(Point(1, 3), 9) == Gap(Point(1, 4))
+
+
+# --- against the whole history -------------------------------------------------------------------
+
+
+class Streaming(RuleBasedStateMachine):
+    """One member's journal through gaps, promotions and forks, and readers at any point.
+
+    The oracle keeps every entry that was ever made, of each history. A reader is given what it
+    asked for exactly, or a gap; it is never given less in silence.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lineage = START
+        self.history: list[Entry] = []  # of the present line, from number 1 on
+        self.here = 0  # up to where this member has been told
+        self.journal = Journal(START, 0, entries_max=8, size_max_bytes=40)
+        self.made = 0
+
+    def make(self) -> None:
+        self.made += 1
+        epoch = self.lineage.segments[-1].epoch
+        key, payload = b"k%d" % (self.made % 3), b"%d" % self.made
+        self.history.append(Entry(epoch, len(self.history) + 1, key, payload))
+
+    def append(self) -> None:
+        entry = self.history[-1]
+        self.journal.append(entry.counter, entry.key, entry.payload)
+        self.here = entry.counter
+
+    @rule(count=st.integers(1, 4))
+    def written(self, count: int) -> None:
+        for _ in range(count):
+            self.make()
+            self.append()
+
+    @rule(append=st.booleans())
+    def missed(self, append: bool) -> None:
+        self.make()
+        if append:
+            self.make()
+            self.append()
+
+    @rule()
+    def synced(self) -> None:
+        self.journal.mark_gap(len(self.history))
+        self.here = len(self.history)
+
+    @rule(lost=st.sampled_from([0, 0, 1, 3]), forgets=st.sampled_from([False, False, True]))
+    def promoted(self, lost: int, forgets: bool) -> None:
+        """Another owner, which may lack the last mutations, or know nothing of its past."""
+        newest = self.lineage.segments[-1]
+        began = max(newest.counter, len(self.history) - lost)
+        del self.history[began:]
+        past = UNKNOWN_LINEAGE if forgets else self.lineage
+        self.lineage = past.extended(newest.epoch + 1, began)
+        self.journal.begin(self.lineage)
+        self.here = began
+        assert self.journal.last.counter == began
+
+    @invariant()
+    def answers_are_exact_or_gaps(self) -> None:
+        oldest = self.journal.oldest
+        epochs = range(self.lineage.segments[-1].epoch + 2)
+        for point in [Point(e, c) for e in epochs for c in range(len(self.history) + 2)]:
+            page = self.journal.read(point, 3)
+            right = tuple(self.history[point.counter : self.here][:3])
+            if isinstance(page, Page):
+                assert self.lineage.reaches(*point)
+                assert page.entries == right
+                assert page.after == ((right[-1].epoch, right[-1].counter) if right else point)
+            else:
+                assert page == Gap(oldest)
+                assert not self.lineage.reaches(*point) or point.counter < oldest.counter
+            keys = self.journal.since(Known(point, point))
+            if isinstance(keys, Gap):
+                assert isinstance(page, Gap) or point.counter > self.here
+            else:
+                changed = [entry.key for entry in self.history[point.counter : self.here]]
+                assert list(keys) == list(dict.fromkeys(changed))
+
+    @invariant()
+    def gap_says_where_to_go_on(self) -> None:
+        assert isinstance(self.journal.read(self.journal.oldest, 1), Page)
+        assert self.journal.since(Known(self.journal.last, self.journal.last)) == ()
+
+
+TestStreaming = Streaming.TestCase
