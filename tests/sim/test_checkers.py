@@ -44,19 +44,16 @@ class Scene:
         self.world: World = make_world(3)
         self.requests = Requests(self.world)
         ownership = Ownership(self.world)
-        self.world.observers = [
-            Watch(
-                (
-                    Rows(self.world),
-                    Views(self.world),
-                    Masters(self.world),
-                    ownership,
-                    Lineage(self.world, ownership),
-                    Moves(self.world),
-                    self.requests,
-                )
-            )
-        ]
+        checkers = (
+            Rows(self.world),
+            Views(self.world),
+            Masters(self.world),
+            ownership,
+            Lineage(self.world, ownership),
+            Moves(self.world),
+            self.requests,
+        )
+        self.world.observers = [Watch(self.world, checkers)]
         self.a, self.b, self.c = self.all = start(self.world)
         self.world.run_until(1_000_000)
         self.view = install(self.all)

@@ -25,7 +25,7 @@ Two machines that undo each other would never end a step; the rounds of a step a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from holdfast.core import events
@@ -44,6 +44,7 @@ from holdfast.core.messages import (
     Claim,
     CommitAck,
     CommitRequest,
+    Completed,
     Farewell,
     Fetch,
     Fragment,
@@ -204,6 +205,10 @@ class Node:
     def running_load(self) -> dict[MemberId, int]:
         """As a master: in how many running migrations each member takes part."""
         return dict(self.leadership.execution.schedule.load)
+
+    def known_ends(self) -> Mapping[PartitionId, tuple[Completed, ...]]:
+        """As a master: the completed migrations that it still tells of."""
+        return self.leadership.publisher.completed
 
     def story(self, about: str | None = None) -> tuple[str, ...]:
         """What happened here, oldest first."""
