@@ -4,8 +4,8 @@
                                                                        clock and at the others
     effects ◄── outbox ◄───────────────────────────────────────────────────────┘
 
-Rules
------
+Rules (`design/3` §11: every step of a protocol is a crash point)
+-----------------------------------------------------------------
 * `step` is the only way in. It is given the time; it returns effects and does nothing itself.
 * An event that can't be (before the start, a clock that runs backwards, a message that does not
   fit the table) is refused with an error of the tree before anything has changed.
