@@ -27,6 +27,10 @@ Echo = tuple[Address, Millis]
 """A time of somebody's clock, and whose."""
 
 
+_ECHOED: Final = frozenset((Grant, NotListed, Claim))
+_BINDING: Final = frozenset((Heartbeat, Promise, Claim))
+
+
 @dataclass(frozen=True, slots=True)
 class Vow:
     """Not to help anybody but this one."""
@@ -48,9 +52,12 @@ class Vows:
 
     def stepped(self, change: Change) -> None:
         """First what arrives, then what leaves, in its order."""
-        self._note(change)
+        event = change.event
+        if not isinstance(event, Received) or type(event.message) in _ECHOED:
+            self._note(change)
         for sent in change.sends:
-            self._look_at(change, sent)
+            if type(sent.message) in _BINDING:
+                self._look_at(change, sent)
 
     def _note(self, change: Change) -> None:
         event = change.event

@@ -72,12 +72,13 @@ class Watch:
     def __init__(self, world: World, checkers: Sequence[Checker]) -> None:
         self.world = world
         self.checkers = checkers
+        self._looks = [checker.stepped for checker in checkers]
 
     def stepped(self, process: Process, event: Event, effects: Sequence[Effect]) -> None:
         """A step was made: compare with the last one."""
         change = changed(self.world, process, event, effects)
-        for checker in self.checkers:
-            checker.stepped(change)
+        for look in self._looks:
+            look(change)
         seen = process.seen
         seen.view = change.view
         seen.incarnation = process.node.me.incarnation
