@@ -19,7 +19,34 @@ ROOT: Final = Path(__file__).parents[2]
 CORE: Final = "node/src/holdfast/core/"
 SOURCES: Final = ("node/src/", "operator/src/", "pipeline/src/")
 
-PROTOCOL_MODULES: Final = ("planner", "assignment")
+PROTOCOL_MODULES: Final = (
+    "assignment",
+    "election",
+    "execution",
+    "forming",
+    "joining",
+    "leadership",
+    "locking",
+    "mastership",
+    "membership",
+    "node",
+    "outbox",
+    "participation",
+    "planner",
+    "publication",
+    "quorums",
+    "rebalancing",
+    "recovery",
+    "repair",
+    "requests",
+    "schedule",
+    "service",
+    "settlement",
+    "states",
+    "table",
+    "transition",
+    "versioning",
+)
 """Modules of the core that are a protocol: each opens with its theory."""
 
 

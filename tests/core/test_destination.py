@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from holdfast.core.effects import NoticeKind
 from holdfast.core.messages import (
     CommitAck,
     CommitRequest,
     Completed,
+    Fetch,
     FragmentAck,
     FragmentPush,
+    Grant,
     MigrationId,
     MigrationRequest,
     NewView,
     Outcome,
+    Report,
 )
 from holdfast.core.node import Node
 from holdfast.core.serving import Serving
@@ -35,6 +40,7 @@ from tests.core.migrating import (
     P,
     a,
     acked,
+    b,
     c,
     lacking,
     owning,
@@ -69,6 +75,21 @@ def test_new_owner_serves_only_when_the_master_has_published() -> None:
     assert node.serving(P, Millis(cluster.now)) is Serving.NONE
     published(cluster, row(0, 4, B, None, None), Completed(TAKE, Outcome.SUCCESS))
     assert node.serving(P, Millis(cluster.now)) is Serving.ALL
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_end_of_a_migration_is_told_until_the_master_has_published_it(*, known: bool) -> None:
+    """A grant that was long on its way says that all was known, when it was sent."""
+    cluster, _ = received()
+    cluster.grant()
+    cluster.inject(a, B, CommitRequest(TAKE))
+    ended = Completed(TAKE, Outcome.SUCCESS)
+    if known:
+        published(cluster, row(0, 4, B, None, None), ended)
+    grant = Grant(Term(1), Version(1), Millis(0), Millis(0), serve=True, quiet=True)
+    cluster.inject(a, B, grant)
+    cluster.inject(a, B, Fetch(view_of(a, b, c, version=2), 0))
+    assert cluster.messages(Report)[-1].completed == (() if known else (ended,))
 
 
 def test_commit_is_idempotent() -> None:

@@ -327,6 +327,19 @@ def test_vow_does_not_bind_against_the_master_itself_nor_after_its_death() -> No
     assert last_promise(cluster).granted
 
 
+def test_vow_to_a_candidate_from_files_outlives_the_death_of_its_former_stay() -> None:
+    """Its view lists a stay that is dead; the promise was given to the one that asked."""
+    cluster = follower()
+    cluster.step(B, ConfirmedDead(A, 1, Millis(0)))
+    cluster.inject(member(A, 2), B, claim(2))
+    assert last_promise(cluster).granted
+    cluster.inject(c, B, claim(3, probe=True))
+    assert not last_promise(cluster).granted
+    cluster.step(B, ConfirmedDead(A, 2, Millis(0)))
+    cluster.inject(c, B, claim(3, probe=True))
+    assert last_promise(cluster).granted
+
+
 def test_vow_to_a_master_that_is_listed_no_more_still_binds() -> None:
     cluster = follower()
     cluster.grant()

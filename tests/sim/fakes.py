@@ -9,7 +9,7 @@ from dataclasses import replace
 from holdfast.core.config import Config
 from holdfast.core.effects import Effect
 from holdfast.core.events import Event, Started, Woke
-from holdfast.core.messages import Fragment, Migration, Origin
+from holdfast.core.messages import Completed, Fragment, Migration, Origin, StableTable
 from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
 from holdfast.core.table import Row, Table
@@ -41,6 +41,8 @@ class FakeNode:
         """From when until when it serves, on its own clock."""
         self.load: dict[MemberId, int] = {}
         self.active: list[Migration] = []
+        self.stable: StableTable | None = None
+        self.ends: dict[PartitionId, tuple[Completed, ...]] = {}
         self.script: list[Sequence[Effect]] = []
         self.events: list[tuple[Millis, Event]] = []
 
@@ -68,6 +70,9 @@ class FakeNode:
 
     def running_load(self) -> dict[MemberId, int]:
         return self.load
+
+    def known_ends(self) -> dict[PartitionId, tuple[Completed, ...]]:
+        return self.ends
 
     def put(self, partition: int, version: int, *replicas: MemberId | None) -> None:
         """Set a row, whatever it held."""

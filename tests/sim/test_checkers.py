@@ -44,19 +44,16 @@ class Scene:
         self.world: World = make_world(3)
         self.requests = Requests(self.world)
         ownership = Ownership(self.world)
-        self.world.observers = [
-            Watch(
-                (
-                    Rows(self.world),
-                    Views(self.world),
-                    Masters(self.world),
-                    ownership,
-                    Lineage(self.world, ownership),
-                    Moves(self.world),
-                    self.requests,
-                )
-            )
-        ]
+        checkers = (
+            Rows(self.world),
+            Views(self.world),
+            Masters(self.world),
+            ownership,
+            Lineage(self.world, ownership),
+            Moves(self.world),
+            self.requests,
+        )
+        self.world.observers = [Watch(self.world, checkers)]
         self.a, self.b, self.c = self.all = start(self.world)
         self.world.run_until(1_000_000)
         self.view = install(self.all)
@@ -435,6 +432,7 @@ def settled(scene: Scene) -> Scene:
             fake(process).put(partition, 1, scene.id(scene.a), scene.id(scene.b))
         for process in (scene.a, scene.b):
             fake(process).fragments[PartitionId(partition)] = DATA
+        fake(scene.a).serves[PartitionId(partition)] = FOREVER
     return scene
 
 
@@ -511,6 +509,11 @@ def test_a_missing_copy(settled: Scene) -> None:
 def test_data_that_differs(settled: Scene) -> None:
     fake(settled.b).fragments[P0] = Fragment(2, 0)
     assert "is held differently" in reasons(settled)
+
+
+def test_an_owner_that_does_not_serve(settled: Scene) -> None:
+    del fake(settled.a).serves[P0]
+    assert "m00.1 owns partition 0 and serves NONE of it" in reasons(settled)
 
 
 def test_a_request_left_over(settled: Scene) -> None:

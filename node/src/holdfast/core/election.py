@@ -178,8 +178,7 @@ class Election:
         self._step_down(f"promised term {term} to {origin.id}")
         context.promised = term
         self.membership.give_up_lease()
-        self.membership.vowed_to = origin.id
-        self.membership.vow_until = Millis(context.now + context.config.lease_ms)
+        self.membership.vow(origin.id, origin.incarnation)
         context.persist_membership()
 
     # Standing -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The master's round: settle, then lead. Puts the master's machines together, in their order.
 
-Rules
------
+Rules (`design/3` §1, §2; seed 002 §1.2)
+----------------------------------------
 * Everything here happens only with a mandate (`mastership`). A master whose mandate is over gives
   up its office at once and stands again: who granted nothing for that long can't know what became
   of the leases.

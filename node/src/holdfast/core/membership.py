@@ -100,6 +100,8 @@ class Membership:
         self.lease_until = NEVER
         self.vow_until = NEVER
         self.vowed_to: MemberId | None = None
+        self.vowed_stay: int | None = None
+        """Of a candidate, the stay that was promised; that of a master stands in its view."""
         self.lease_horizon = NEVER
         """Until when nobody can have removed me from the view that I hold: the end of the last
         lease of this view, promised away or not."""
@@ -129,8 +131,7 @@ class Membership:
         for partition, epoch, counter in image.fragments:
             context.fragments[partition] = Fragment(epoch, counter)
         if image.view is not None:
-            self.vow_until = Millis(context.now + context.config.lease_ms)
-            self.vowed_to = image.view.master
+            self.vow(image.view.master)
         context.persist_membership()
 
     # Views ----------------------------------------------------------------------------------------
@@ -222,8 +223,7 @@ class Membership:
         if view != message.view or context.listed or message.sent_at == NEVER:
             return
         if context.promised == view.term:
-            self.vow_until = Millis(context.now + context.config.lease_ms)
-            self.vowed_to = view.master
+            self.vow(view.master)
             self._granted_at = message.sent_at
             context.send_member(view.master, self._heartbeat(view))
 
@@ -269,8 +269,7 @@ class Membership:
         if message.serve:
             self.lease_until = Millis(max(self.lease_until, message.sent_at + lease))
             self.lease_horizon = Millis(max(self.lease_horizon, self.lease_until))
-        self.vow_until = Millis(context.now + lease)
-        self.vowed_to = view.master
+        self.vow(view.master)
         self._granted_at = message.granted_at
         if self.has_lease():
             self.discount(member for member in view.members if context.is_dead(member))
@@ -295,11 +294,22 @@ class Membership:
         """I promised a newer term."""
         self.lease_until = NEVER
 
+    def vow(self, to: MemberId, stay: int | None = None) -> None:
+        """Help nobody else to become master, for one lease from now."""
+        self.vow_until = Millis(self.context.now + self.context.config.lease_ms)
+        self.vowed_to, self.vowed_stay = to, stay
+
     def vow_binds(self, candidate: MemberId) -> bool:
-        """Whether I must not help this candidate now."""
-        if self.context.now >= self.vow_until or candidate == self.vowed_to:
+        """Whether I must not help this candidate now.
+
+        A candidate may come from files, and the view list a former stay of it, which is dead.
+        """
+        context, vowed_to = self.context, self.vowed_to
+        if vowed_to is None or context.now >= self.vow_until or candidate == vowed_to:
             return False
-        return self.vowed_to is None or not self._is_gone(self.vowed_to)
+        if self.vowed_stay is None:
+            return not self._is_gone(vowed_to)
+        return context.confirmed.get(vowed_to, -1) < self.vowed_stay
 
     def _is_gone(self, master: MemberId) -> bool:
         """Whether it is a fact that this master acts no more."""

@@ -4,8 +4,8 @@
                                                                        clock and at the others
     effects ◄── outbox ◄───────────────────────────────────────────────────────┘
 
-Rules
------
+Rules (`design/3` §11: every step of a protocol is a crash point)
+-----------------------------------------------------------------
 * `step` is the only way in. It is given the time; it returns effects and does nothing itself.
 * An event that can't be (before the start, a clock that runs backwards, a message that does not
   fit the table) is refused with an error of the tree before anything has changed.
@@ -25,7 +25,7 @@ Two machines that undo each other would never end a step; the rounds of a step a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from holdfast.core import events
@@ -55,6 +55,7 @@ from holdfast.core.messages import (
     Claim,
     CommitAck,
     CommitRequest,
+    Completed,
     Farewell,
     Fetch,
     Fragment,
@@ -222,6 +223,10 @@ class Node:
     def running_load(self) -> dict[MemberId, int]:
         """As a master: in how many running migrations each member takes part."""
         return dict(self.leadership.execution.schedule.load)
+
+    def known_ends(self) -> Mapping[PartitionId, tuple[Completed, ...]]:
+        """As a master: the completed migrations that it still tells of."""
+        return self.leadership.publisher.completed
 
     def story(self, about: str | None = None) -> tuple[str, ...]:
         """What happened here, oldest first."""

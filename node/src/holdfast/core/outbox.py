@@ -1,13 +1,23 @@
 """Effects in the order of the contract (`effects`), and the gate before what must not leave early.
 
-Rules
------
+Rules (`design/3` §1, §3)
+-------------------------
 * A message or an answer that is produced while a record is not yet on stable storage waits for it.
   So whatever a peer or an administrator learns from us has survived our restart already; no
   machine has to think of it.
 * Order is kept: what waits holds back what comes after it.
 
 A member without files (`persistent=False`) persists nothing and waits for nothing.
+
+States
+------
+Of what is to leave: *held*, by the number of the last record before it, until `Persisted` names
+that number or a later one; then it leaves with the effects of that step.
+
+What can go wrong
+-----------------
+*The process ends while something is held.* Nobody has learnt it, so nothing is to be kept: whoever
+asked repeats the question, and is answered by what the files say.
 """
 
 from __future__ import annotations

@@ -446,8 +446,12 @@ class Participation:
             self.published(taken)
 
     def forget_completed(self) -> None:
-        """Everyone knows every row: how migrations ended is history."""
-        self.completed = {}
+        """Everyone knows every row: how migrations ended is history.
+
+        That was so when the master said it. What I have committed since, only I know of; the entry
+        is what makes the next master publish the row to me (`settlement`).
+        """
+        self.completed = {p: ends for p, ends in self.completed.items() if p in self.unpublished}
 
     def sweep(self) -> None:
         """Look again at what is kept beyond the rows: the members or the promise have changed."""

@@ -19,6 +19,11 @@ Rules (`design/3` §1; `docs/adr/0003`)
   until one is back, and two that die one after the other do not.
 * Where no voter is left that may ever vote, the living members of any kind are the voters.
 
+States
+------
+None: a pure function from a view and its dead to who must agree (`Electorate`). What a member
+knows of the dead, and which of them it need not count, is kept by `membership`.
+
 What can go wrong
 -----------------
 While a change of the voters is not committed, some know the old view and some the new. So both must

@@ -11,6 +11,18 @@ Rules (seed 001 §2.2, seed 002 §3.2.3)
 A partition waits in the queue of its *pair of bounds*: the members that its next step would load.
 When a member has room again, only queues that it stands in are looked at, so that starting a step
 costs the same with 16,384 partitions waiting as with ten.
+
+States
+------
+    of a partition:    waiting ──its party has room──► running ──finish──► waiting, or done
+                          │                               │
+                          └──cancel──► (forgotten)        └──release──► done: its step failed
+
+What can go wrong
+-----------------
+* *A migration fails.* Its party is released; the rest of the plan is cancelled by whoever made it.
+* *The owner changes with a step.* The next step of the partition loads the new one: its place in
+  the queues is chosen anew when the step before has ended.
 """
 
 from __future__ import annotations

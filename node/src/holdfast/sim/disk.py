@@ -101,6 +101,14 @@ class Disk:
         self._pending.clear()
         self.busy_until = 0
 
+    def row(self, partition: PartitionId) -> Row | None:
+        """The row that is stable."""
+        return self._rows.get(partition)
+
+    def fragment(self, partition: PartitionId) -> Fragment | None:
+        """The data that is stable."""
+        return self._fragments.get(partition)
+
     def image(self) -> Image | None:
         """What the next process finds; None when nothing was ever stable."""
         if not self._written:

@@ -11,7 +11,7 @@ from typing import Protocol
 from holdfast.core.config import Config
 from holdfast.core.effects import Effect
 from holdfast.core.events import Event
-from holdfast.core.messages import Fragment, Migration, Origin
+from holdfast.core.messages import Completed, Fragment, Migration, Origin, StableTable
 from holdfast.core.serving import Serving
 from holdfast.core.table import Table
 from holdfast.core.views import Member, View
@@ -51,6 +51,11 @@ class Machine(Protocol):
         ...
 
     @property
+    def stable(self) -> StableTable | None:
+        """The stable table that it keeps, in a state that asks for one."""
+        ...
+
+    @property
     def fragments(self) -> Mapping[PartitionId, Fragment]:
         """The data that it holds."""
         ...
@@ -79,6 +84,10 @@ class Machine(Protocol):
 
     def running_load(self) -> Mapping[MemberId, int]:
         """As a master: in how many running migrations each member takes part."""
+        ...
+
+    def known_ends(self) -> Mapping[PartitionId, Sequence[Completed]]:
+        """As a master: the completed migrations that it still tells of."""
         ...
 
 

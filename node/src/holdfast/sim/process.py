@@ -17,7 +17,7 @@ from holdfast.core.events import Event
 from holdfast.core.messages import Fragment
 from holdfast.core.table import Row
 from holdfast.core.views import Kind, Member, View
-from holdfast.ids import Address, MemberId, PartitionId
+from holdfast.ids import Address, MemberId, Millis, PartitionId
 from holdfast.sim.clocks import Clock
 from holdfast.sim.disk import Disk
 from holdfast.sim.machine import Machine
@@ -59,7 +59,6 @@ class Seen:
     rows: tuple[Row, ...] = ()
     fragments: Mapping[PartitionId, Fragment] = field(default_factory=dict)
     incarnation: int = 0
-    is_master: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -82,6 +81,10 @@ class Process:
     rest: tuple[Event, Sequence[Effect], int] | None = None
     """The step in whose middle it was paused, and how many of its effects were carried out."""
     steps: int = 0
+    stepped_us: int = 0
+    """When it made its last step; it may have been paused in its middle."""
+    stepped_at: Millis = Millis(0)
+    """The same moment on its own clock."""
     seen: Seen = field(default_factory=Seen)
 
     @property

@@ -18,18 +18,13 @@ from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind
 from holdfast.errors import InvariantViolated
 from holdfast.sim import bugs
+from holdfast.sim.checkers.everything import checkers_of
 from holdfast.sim.checkers.histories import judge
-from holdfast.sim.checkers.lineage import Lineage
-from holdfast.sim.checkers.masters import Masters
-from holdfast.sim.checkers.moves import Moves
-from holdfast.sim.checkers.ownership import Ownership
 from holdfast.sim.checkers.quiet import unsettled
 from holdfast.sim.checkers.replicas import unequal
 from holdfast.sim.checkers.requests import Requests
-from holdfast.sim.checkers.rows import Rows
 from holdfast.sim.checkers.survival import Survival
-from holdfast.sim.checkers.views import Views
-from holdfast.sim.checkers.watch import Checker, Watch
+from holdfast.sim.checkers.watch import Watch
 from holdfast.sim.clients import Clients
 from holdfast.sim.faults import Faults
 from holdfast.sim.machine import MachineFactory
@@ -96,20 +91,11 @@ class Run:
         self.requests = Requests(self.world)
         self.faults = Faults(self.world, self.options)
         self.workload = Workload(self.world, self.options, self.requests.asked)
-        ownership = Ownership(self.world)
-        checkers: tuple[Checker, ...] = (
-            Rows(self.world),
-            Views(self.world),
-            Masters(self.world),
-            ownership,
-            Lineage(self.world, ownership),
-            Moves(self.world),
-            self.requests,
-        )
         self.clients = Clients(self.world, seed, self.options.clients, self.options.client_think_ms)
+        checkers = checkers_of(self.world, self.requests)
         if self.options.clients:
             checkers = (*checkers, Survival(self.world, self.clients.retire))
-        self.world.observers = [Watch(checkers), self.faults, self.clients]
+        self.world.observers = [Watch(self.world, checkers), self.faults, self.clients]
         self._activation = ""
 
     def verdict(self) -> Verdict:

@@ -270,8 +270,9 @@ class World(Timeline):
 
     def _step(self, process: Process, event: Event) -> None:
         node = process.node
+        process.stepped_us, process.stepped_at = self.now, process.clock.read(self.now)
         try:
-            effects = node.step(event, process.clock.read(self.now))
+            effects = node.step(event, process.stepped_at)
         except Exception as error:
             self.story.tell(self.now, process.name, event)
             raise self._raised(process, error) from error

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from holdfast.core import repair
+from holdfast.core import rebalancing, repair
 from holdfast.core.assignment import assign
 from holdfast.core.mastership import Mastership
-from holdfast.core.messages import Report
+from holdfast.core.messages import PublicationAck, Report, Request
+from holdfast.core.publication import Publisher
 from holdfast.core.rebalancing import Job, Rebalancing, candidates_of
 from holdfast.core.settlement import Settlement
+from holdfast.core.table import Row
+from holdfast.core.transition import Transition
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, Millis, PartitionId, Replicas
 from holdfast.sim.bugs.fault import Bug, replaced
 
 _job_for: Final = Rebalancing._job_for
+_plan_if_wanted: Final = Rebalancing._plan_if_wanted
+_repair_table: Final = repair.repair_table
+_lock: Final = Transition._lock
+_on_ack: Final = Publisher.on_ack
 
 
 def always_mandated(mastership: Mastership, _: View) -> Millis:
@@ -66,6 +73,36 @@ def gives_silently(
     rebalancing._publish(view, rows, anew=True)
 
 
+def applies_unchecked(transition: Transition, view: View, request: Request) -> None:
+    """In the place of `Transition._lock`: who is locked is looked at, what changed since is not."""
+    if all(transition._locked.get(m.id) == m.incarnation for m in view.members):
+        transition._commit(view, request)
+    else:
+        _lock(transition, view, request)
+
+
+def plans_before_all_know(rebalancing: Rebalancing, view: View) -> None:
+    """In the place of `Rebalancing._plan_if_wanted`: who has confirmed the view is not asked."""
+    with replaced(Mastership, "known_to_all", lambda _: True):
+        _plan_if_wanted(rebalancing, view)
+
+
+def awaits_nobody(rows: Sequence[Row], present: repair.Judge, _: repair.Judge) -> repair.Repair:
+    """In the place of `repair_table`: who left is gone for good."""
+    return _repair_table(rows, present, lambda _: False)
+
+
+def forgets_at_the_first_word(
+    publisher: Publisher, member: MemberId, message: PublicationAck
+) -> bool:
+    """In the place of `Publisher.on_ack`: one member knows how a migration ended, hence all do."""
+    subscriber = publisher._subscribers.get(member)
+    if subscriber is not None:
+        for partition, _ in subscriber.sent.get(message.sequence, ()):
+            publisher.completed.pop(partition, None)
+    return _on_ack(publisher, member, message)
+
+
 BUGS: Final = (
     Bug(
         "mandate-for-ever",
@@ -109,5 +146,28 @@ BUGS: Final = (
         "A lost partition is given away without a word: it begins anew, and nobody knows.",
         partial(replaced, Rebalancing, "_give", gives_silently),
         start=4,
+    ),
+    Bug(
+        "change-not-checked-again",
+        "A state is changed although members left, or the table moved on, after it was prepared.",
+        partial(replaced, Transition, "_lock", applies_unchecked),
+        start=28,
+    ),
+    Bug(
+        "kind-not-known",
+        "A plan uses members of a view that not everyone has confirmed.",
+        partial(replaced, Rebalancing, "_plan_if_wanted", plans_before_all_know),
+        start=70,
+    ),
+    Bug(
+        "awaited-given-away",
+        "A partition is called lost while a member that is awaited has its data.",
+        partial(replaced, rebalancing, "repair_table", awaits_nobody),
+        start=8,
+    ),
+    Bug(
+        "end-forgotten-early",
+        "The end of a migration is forgotten when the first member knows of it.",
+        partial(replaced, Publisher, "on_ack", forgets_at_the_first_word),
     ),
 )

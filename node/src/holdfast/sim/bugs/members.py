@@ -7,16 +7,18 @@ from functools import partial
 from typing import Final
 
 from holdfast.core.context import Context
+from holdfast.core.effects import Effect
 from holdfast.core.election import Election
 from holdfast.core.events import ConfirmedDead
 from holdfast.core.membership import Membership
 from holdfast.core.messages import Origin
 from holdfast.core.node import Node
+from holdfast.core.outbox import Outbox
 from holdfast.core.quorums import Electorate
 from holdfast.core.repair import repaired
 from holdfast.core.table import Row
 from holdfast.core.views import Member, View
-from holdfast.ids import Millis, Term, Version
+from holdfast.ids import MemberId, Millis, Term, Version
 from holdfast.sim.bugs.fault import Bug, replaced
 
 FOR_EVER: Final = Millis(1 << 40)
@@ -69,6 +71,17 @@ def writes_no_rows(_: Context, rows: tuple[Row, ...], *, fresh: bool = False) ->
     del rows, fresh
 
 
+def lets_everything_out(outbox: Outbox, effect: Effect) -> None:
+    """In the place of `Outbox._gated`: nothing waits for the disk."""
+    outbox._effects.append(effect)
+
+
+def vows_nothing(_: Membership, candidate: MemberId) -> bool:
+    """In the place of `Membership.vow_binds`: whoever asks is helped."""
+    del candidate
+    return False
+
+
 BUGS: Final = (
     Bug(
         "lease-ignored",
@@ -105,5 +118,16 @@ BUGS: Final = (
         "The table never reaches the disk: a whole cluster that comes back knows no partition.",
         partial(replaced, Context, "persist_rows", writes_no_rows),
         start=4,
+    ),
+    Bug(
+        "gate-removed",
+        "A message leaves before the record that it depends on is on the disk.",
+        partial(replaced, Outbox, "_gated", lets_everything_out),
+        start=3,
+    ),
+    Bug(
+        "vow-ignored",
+        "A voter helps another to become master while the one that it vowed to leads.",
+        partial(replaced, Membership, "vow_binds", vows_nothing),
     ),
 )

@@ -8,13 +8,14 @@ from typing import Final
 
 from holdfast.core.execution import Execution, Running, Word
 from holdfast.core.messages import Completed, Migration
-from holdfast.core.participation import Active, Participation
+from holdfast.core.participation import Active, Part, Participation
 from holdfast.core.schedule import Schedule
 from holdfast.ids import MemberId
 from holdfast.sim.bugs.fault import Bug, replaced
 
 _commit_next: Final = Execution._commit_next
 _commit: Final = Participation._commit
+_received: Final = Participation._received
 
 
 def commits_alone(execution: Execution, running: Running, word: Word | None = None) -> None:
@@ -27,6 +28,19 @@ def commits_without_data(participation: Participation, active: Active) -> None:
     """In the place of `Participation._commit`: the row is taken, what was sent is not."""
     _commit(participation, active)
     participation.context.drop(active.migration.partition)
+
+
+def serves_by_commit(participation: Participation, active: Active) -> None:
+    """In the place of `Participation._commit`: the publication is not waited for."""
+    _commit(participation, active)
+    participation.unpublished.pop(active.migration.partition, None)
+
+
+def drops_when_ready(participation: Participation, active: Active) -> None:
+    """In the place of `Participation._received`: what was sent is not kept any longer."""
+    _received(participation, active)
+    if active.part is Part.HANDED_OVER:
+        participation.context.drop(active.migration.partition)
 
 
 def keeps_writing(participation: Participation, active: Active) -> None:
@@ -83,5 +97,15 @@ BUGS: Final = (
         "More migrations run on a member than were allowed.",
         partial(replaced, Schedule, "_has_room", has_always_room),
         start=2,
+    ),
+    Bug(
+        "serves-before-published",
+        "A destination serves as owner once it has committed; the master may still take it back.",
+        partial(replaced, Participation, "_commit", serves_by_commit),
+    ),
+    Bug(
+        "source-drops-early",
+        "An owner drops its data once it is copied; if the migration fails, it owns nothing.",
+        partial(replaced, Participation, "_received", drops_when_ready),
     ),
 )

@@ -7,7 +7,7 @@ else. Lineages that were lost may still be held by members that come back; they 
 
 from __future__ import annotations
 
-from holdfast.core.effects import Notice, NoticeKind
+from holdfast.core.effects import NoticeKind
 from holdfast.core.views import View
 from holdfast.ids import PartitionId
 from holdfast.sim.checkers.ownership import Ownership
@@ -32,9 +32,9 @@ class Lineage:
         view = change.view
         if view is None:
             return
-        for effect in change.effects:
-            if isinstance(effect, Notice) and effect.kind is NoticeKind.PARTITION_LOST:
-                self._lost(change, view, partition_of(effect.about))
+        for notice in change.notices:
+            if notice.kind is NoticeKind.PARTITION_LOST:
+                self._lost(change, view, partition_of(notice.about))
         if change.fragments_before is not None:
             self._held(change, view)
         self._served(change.process)

@@ -25,7 +25,7 @@ class Moves:
     def stepped(self, change: Change) -> None:
         """Only masters begin migrations and change rows."""
         view = change.view
-        if not change.process.node.is_master or view is None:
+        if not change.is_master or view is None:
             return
         self._check_begun(change, view)
         self._check_load(change.process)
@@ -36,24 +36,22 @@ class Moves:
     def _check_begun(self, change: Change, view: View) -> None:
         """What begins now was allowed before the step, or is after it."""
         allowed = view.attributes.rebalance is not Rebalance.NO
-        for effect in change.effects:
-            if isinstance(effect, Notice):
-                begins = effect.kind is NoticeKind.MIGRATIONS_PLANNED
-                if begins:
-                    self._candidates[view.cluster] = len(view.candidates)
-            elif isinstance(effect, Send) and isinstance(effect.message, MigrationRequest):
-                migration = effect.message.migration
-                place = (view.cluster, migration.id)
-                begins = place not in self._begun
-                if begins:
+        begun: list[Notice | Send] = []
+        for notice in change.notices:
+            if notice.kind is NoticeKind.MIGRATIONS_PLANNED:
+                self._candidates[view.cluster] = len(view.candidates)
+                begun.append(notice)
+        for sent in change.sends:
+            if isinstance(sent.message, MigrationRequest):
+                place = (view.cluster, sent.message.migration.id)
+                if place not in self._begun:
                     self._begun[place] = None
-            else:
-                continue
-            if begins and not allowed:
-                raise self.world.violation(
-                    "nothing moves unasked",
-                    f"{change.process.name} begins migrations in {view.state}: {effect}",
-                )
+                    begun.append(sent)
+        if begun and not allowed:
+            raise self.world.violation(
+                "nothing moves unasked",
+                f"{change.process.name} begins migrations in {view.state}: {begun[0]}",
+            )
 
     def _check_load(self, process: Process) -> None:
         limit = self.world.config.migrations_parallel_max

@@ -9,6 +9,7 @@ Partitions that a member does not own in its table are looked at now and then on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from holdfast.core.serving import Serving
@@ -29,16 +30,27 @@ class Ownership:
         self.world = world
         self._claimers: dict[Place, dict[Process, None]] = {}
         self._claims: dict[Process, dict[Place, None]] = {}
+        self._gained: Sequence[Place] = ()
 
     def claims(self, process: Process) -> tuple[Place, ...]:
         """What a process claimed at its last step."""
         return tuple(self._claims.get(process, ()))
+
+    def claimed(self, process: Process, place: Place) -> bool:
+        """Whether a process claimed this at its last step."""
+        return place in self._claims.get(process, ())
+
+    @property
+    def gained(self) -> Sequence[Place]:
+        """What whoever stepped last claims since that step."""
+        return self._gained
 
     def stepped(self, change: Change) -> None:
         """Look at what the process claims now."""
         process = change.process
         before = self._claims.get(process, {})
         after = self._claimed_now(change, before)
+        self._gained = [place for place in after if place not in before]
         for place in before:
             if place not in after:
                 del self._claimers[place][process]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
 from holdfast.core.table import Row
 from holdfast.core.views import Drain, View
@@ -34,6 +35,7 @@ def unsettled(world: World, requests: Requests) -> Iterator[str]:
     holders = {process.node.me.id: process for process in processes}
     for row in master.node.table.rows:
         yield from _row_unsettled(row, view, holders)
+        yield from _unserved(world, row, holders)
     yield from requests.waiting(processes)
 
 
@@ -102,3 +104,13 @@ def _row_unsettled(row: Row, view: View, here: dict[MemberId, Process]) -> Itera
     }
     if len(set(epochs.values())) > 1 or None in epochs.values():
         yield f"partition {row.partition} is held differently: {epochs}"
+
+
+def _unserved(world: World, row: Row, here: dict[MemberId, Process]) -> Iterator[str]:
+    """An owner that knows its row and has its data, and still takes no writes."""
+    owner = None if row.owner is None else here.get(row.owner)
+    if owner is None:
+        return
+    serving = owner.node.serving(row.partition, owner.clock.read(world.now))
+    if serving is not Serving.ALL:
+        yield f"{owner.name} owns partition {row.partition} and serves {serving.name} of it"

@@ -24,9 +24,8 @@ class Requests:
 
     def stepped(self, change: Change) -> None:
         """Look for answers."""
-        for effect in change.effects:
-            if isinstance(effect, Answer):
-                self._answered(change.process, effect)
+        for answer in change.answers:
+            self._answered(change.process, answer)
 
     def _answered(self, process: Process, answer: Answer) -> None:
         opened = self._open.pop(answer.request, None)

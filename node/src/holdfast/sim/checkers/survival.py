@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from holdfast.core.effects import Notice, NoticeKind
+from holdfast.core.effects import NoticeKind
 from holdfast.ids import PartitionId
-from holdfast.sim.checkers.watch import Change
+from holdfast.sim.checkers.watch import Change, partition_of
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
@@ -30,12 +30,10 @@ class Survival:
 
     def stepped(self, change: Change) -> None:
         """Take a member at its word."""
-        for effect in change.effects:
-            if not isinstance(effect, Notice):
-                continue
-            if effect.kind in ANNOUNCED:
-                self._retire(PartitionId(int(effect.about.split()[1])))
-            elif effect.kind is NoticeKind.FOUNDED:
+        for notice in change.notices:
+            if notice.kind in ANNOUNCED:
+                self._retire(partition_of(notice.about))
+            elif notice.kind is NoticeKind.FOUNDED:
                 for partition in range(self.world.config.partition_count):
                     self._retire(PartitionId(partition))
 

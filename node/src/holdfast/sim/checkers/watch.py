@@ -6,46 +6,54 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.core.effects import Effect
+from holdfast.core.effects import Answer, Effect, Notice, Send
 from holdfast.core.events import Event
 from holdfast.core.messages import Fragment
 from holdfast.core.table import Row
 from holdfast.core.views import View
-from holdfast.ids import MemberId, PartitionId, Version
+from holdfast.ids import MemberId, Millis, PartitionId, Version
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
 
 @dataclass(slots=True)
 class Change:
-    """One step of one process: what came, what went, what is different."""
+    """One step of one process: what came, what went, what is different.
+
+    All of it is worked out at once, as many look at it.
+    """
 
     process: Process
     event: Event
-    effects: Sequence[Effect]
+    sends: Sequence[Send]
+    """Of what went out, in its order; here the messages."""
+    notices: Sequence[Notice]
+    answers: Sequence[Answer]
     view_before: View | None
+    view: View | None
+    """The view after the step."""
+    view_changed: bool
+    cluster: str
+    """The cluster after the step; empty outside of any."""
     rows: Sequence[tuple[Row, Row]]
     """Rows that changed: before, after."""
     fragments_before: Mapping[PartitionId, Fragment] | None
     """None when the data is what it was."""
+    is_master: bool
+    late: bool
+    """The process was paused in the middle of the step: the others have gone on since."""
     entered: bool
     """A stay begins: what was held before counts no more."""
 
     @property
-    def view(self) -> View | None:
-        """The view after the step."""
-        return self.process.node.view
+    def at_us(self) -> int:
+        """When the step was made."""
+        return self.process.stepped_us
 
     @property
-    def view_changed(self) -> bool:
-        """Whether the view is another one."""
-        return self.process.node.view is not self.view_before
-
-    @property
-    def cluster(self) -> str:
-        """The cluster after the step; empty outside of any."""
-        view = self.process.node.view
-        return "" if view is None else view.cluster
+    def at(self) -> Millis:
+        """The same moment on the clock of the process."""
+        return self.process.stepped_at
 
 
 class Checker(Protocol):
@@ -61,18 +69,19 @@ class Checker(Protocol):
 class Watch:
     """Works out what changed and shows it to each checker."""
 
-    def __init__(self, checkers: Sequence[Checker]) -> None:
+    def __init__(self, world: World, checkers: Sequence[Checker]) -> None:
+        self.world = world
         self.checkers = checkers
+        self._looks = [checker.stepped for checker in checkers]
 
     def stepped(self, process: Process, event: Event, effects: Sequence[Effect]) -> None:
         """A step was made: compare with the last one."""
-        change = changed(process, event, effects)
-        for checker in self.checkers:
-            checker.stepped(change)
+        change = changed(self.world, process, event, effects)
+        for look in self._looks:
+            look(change)
         seen = process.seen
-        seen.view = process.node.view
+        seen.view = change.view
         seen.incarnation = process.node.me.incarnation
-        seen.is_master = process.node.is_master
         if change.rows:
             seen.rows = process.node.table.rows
         if change.fragments_before is not None:
@@ -84,7 +93,7 @@ class Watch:
             checker.ended(process)
 
 
-def changed(process: Process, event: Event, effects: Sequence[Effect]) -> Change:
+def changed(world: World, process: Process, event: Event, effects: Sequence[Effect]) -> Change:
     """Compare a process with what it was at the end of its last step."""
     node, seen = process.node, process.seen
     rows = node.table.rows
@@ -93,13 +102,21 @@ def changed(process: Process, event: Event, effects: Sequence[Effect]) -> Change
     pairs: Sequence[tuple[Row, Row]] = ()
     if rows != seen.rows:
         pairs = [(old, new) for old, new in zip(seen.rows, rows, strict=True) if old != new]
+    view = node.view
     return Change(
         process=process,
         event=event,
-        effects=effects,
+        sends=[effect for effect in effects if type(effect) is Send],
+        notices=[effect for effect in effects if type(effect) is Notice],
+        answers=[effect for effect in effects if type(effect) is Answer],
         view_before=seen.view,
+        view=view,
+        view_changed=view is not seen.view,
+        cluster="" if view is None else view.cluster,
         rows=pairs,
         fragments_before=seen.fragments if node.fragments != seen.fragments else None,
+        is_master=node.is_master,
+        late=process.stepped_us != world.now,
         entered=_entered(process),
     )
 
