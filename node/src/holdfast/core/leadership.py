@@ -2,9 +2,9 @@
 
 Rules
 -----
-* Everything here happens only with a mandate (`mastership`). A master whose mandate is over gives
-  up its office at once and stands again: who granted nothing for that long can't know what became
-  of the leases.
+* Everything here happens only with a mandate (`mastership`). A master whose mandate is over takes
+  back what it could not commit. If it has no mandate even so, it gives up its office at once and
+  stands again: who granted nothing for that long can't know what became of the leases.
 * While settling (`settlement`): members that say nothing are taken out, and when everyone else has
   reported and the view is committed, the table is settled.
 * While leading, in this order: who is gone is taken out, the table is repaired and planned
@@ -87,6 +87,8 @@ class Leadership:
         if mastership.stage is Stage.NONE:
             return
         if not mastership.may_act():
+            self._withdraw()
+        if not mastership.may_act():
             self.election.abdicate("my mandate is over")
             mastership.advance()
             self._note_stage()
@@ -96,6 +98,11 @@ class Leadership:
                 self._settle()
             else:
                 self._lead()
+
+    def _withdraw(self) -> None:
+        """Go on with the voters before the change under way, if there is one of mine."""
+        if self.mastership.withdraw():
+            self.service.withdrawn()
 
     def _note_stage(self) -> None:
         """A mastership began or ended: every machine of it starts afresh."""
@@ -178,7 +185,7 @@ class Leadership:
         context, view = self.context, self.context.view
         assert view is not None
         gave_up = not context.listed and not context.leaving
-        return gave_up and not view.base and self.mastership.committed()
+        return gave_up and view.sealed and self.mastership.committed()
 
     def _mind_members(self) -> None:
         """Publish to everyone in the view, to nobody else; their departure fails migrations."""
