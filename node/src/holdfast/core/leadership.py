@@ -41,6 +41,7 @@ from holdfast.core.service import Service
 from holdfast.core.settlement import Settlement
 from holdfast.core.transition import Transition
 from holdfast.core.views import Member, View
+from holdfast.ids import MemberId, Millis
 
 RECOVERY_WAITS = MASTER + "recovery waits"
 LOAD_ENDS = MASTER + "load ends"
@@ -69,7 +70,13 @@ class Leadership:
         )
         self.settlement = Settlement(context, membership, participation, self.publisher)
         self.execution = Execution(context, self.publisher)
-        self.rebalancing = Rebalancing(context, self.mastership, self.publisher, self.execution)
+        self.rebalancing = Rebalancing(
+            context,
+            self.mastership,
+            self.publisher,
+            self.execution,
+            self._asks_until,
+        )
         self.transition = Transition(
             context, self.mastership, self.publisher, self.execution, self.rebalancing
         )
@@ -78,6 +85,9 @@ class Leadership:
             context, self.mastership, self.publisher, self.rebalancing, self.transition
         )
         self._stage = Stage.NONE
+
+    def _asks_until(self, member: MemberId) -> Millis | None:
+        return self.joining.asks_until(member)
 
     def advance(self) -> None:
         """One round."""
