@@ -79,9 +79,11 @@ class Process:
     wake_due: int | None = None
     """The moment for which a wake-up is in the queue of the world."""
     trigger: Trigger | None = None
-    rest: tuple[Event, Sequence[Effect], int] | None = None
-    """The step in whose middle it was paused, and how many of its effects were carried out."""
+    rest: Sequence[Effect] | None = None
+    """What is left to carry out of the step in whose middle it was paused."""
     steps: int = 0
+    going: bool = False
+    """Whether it was asked to leave or to become lite, whatever came of it."""
     seen: Seen = field(default_factory=Seen)
 
     @property
