@@ -104,6 +104,6 @@ BUGS: Final = (
         "rows-not-written",
         "The table never reaches the disk: a whole cluster that comes back knows no partition.",
         partial(replaced, Context, "persist_rows", writes_no_rows),
-        start=4,
+        start=30,
     ),
 )
