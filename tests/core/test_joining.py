@@ -317,3 +317,19 @@ def test_process_that_restarted_without_a_view_takes_its_place_too() -> None:
     cluster.inject(stay, B, replace(joining(stay), cluster=""))
     assert node.view is not None
     assert node.view.has(A, 2)
+
+
+def test_whoever_is_listed_with_an_older_stay_lets_the_others_pass() -> None:
+    """1. A change is open. 2. C restarts, then B. 3. B's older stay is taken out first."""
+    cluster = Cluster(A)
+    master = cluster.form()
+    for member_id in (B, C):
+        cluster.start(member(member_id, kind=Kind.LITE), initial=(address_of(A),))
+        cluster.settle()
+    cluster.crash(B, C)
+    assert master.view is not None
+    master.leadership.mastership.change(master.view)
+    for member_id in (C, B):
+        stay = member(member_id, 2, kind=Kind.LITE)
+        cluster.inject(stay, A, joining(stay))
+    assert [(m.id, m.incarnation) for m in master.view.members] == [(A, 1), (B, 2)]
