@@ -116,3 +116,16 @@ def test_a_stranger_joins_after_the_state_was_changed_in_the_same_step() -> None
     grown = replace(scene.view, members=(*scene.view.members, stranger), version=Version(4))
     fake(scene.a).view = grown
     scene.step(scene.a)
+
+
+def test_a_loss_of_what_nobody_ever_held_may_end_with_its_teller() -> None:
+    scene = Scene(persistent=True)
+    scene.out(scene.a, lost(scene))
+    scene.row(3, scene.a, at=[scene.a])
+    scene.hold(scene.a)
+    fake(scene.a).serves[P0] = FOREVER
+    scene.step(scene.a)
+    scene.world.crash(scene.a)
+    scene.row(4, scene.c, at=[scene.c])
+    scene.hold(scene.c, fragment=Fragment(2, 0))
+    scene.step(scene.c)

@@ -80,7 +80,7 @@ BUGS: Final = (
         "promise-forgotten",
         "A voter promises and does not remember it: two masters share a term.",
         partial(replaced, Election, "_promise", promises_and_forgets),
-        start=30,
+        start=60,
     ),
     Bug(
         "one-vote-is-enough",

@@ -99,4 +99,4 @@ class Lineage:
             del self._lost_by[place]
             if self._right.get(place) != epochs.get(place[1]):
                 self._right.pop(place, None)
-                self._past[place].discard(epochs.get(place[1], -1))
+                self._past.get(place, set()).discard(epochs.get(place[1], -1))
