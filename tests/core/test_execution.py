@@ -269,3 +269,49 @@ def test_request_carries_the_ends_that_the_owner_may_not_know() -> None:
     second = cluster.messages(MigrationRequest)[-1]
     assert [entry.outcome for entry in second.completed] == [Outcome.SUCCESS]
     assert master.table.row(P) == Row(P, Version(11), (B, C, A))
+
+
+def holding_three(cluster: Cluster, master: Node) -> None:
+    """Partition 0 is held by B, C and A, and C has not heard of that."""
+    cluster.drops = [
+        lambda _, to, message: to == address_of(C) and isinstance(message, Publication)
+    ]
+    master.leadership.publisher.change([Row(P, Version(20), (B, C, A))])
+    cluster.step(A, Woke())
+    cluster.run(20)
+    cluster.sent.clear()
+
+
+CLEAR: Step = (taken(MigrationType.MOVE, A, 2, None),)
+SHIFT: Step = (Move(MigrationType.SHIFT_UP, C, 1, NO_INDEX, A, 2, 1),)
+
+
+def test_copy_is_given_up_only_when_those_who_keep_one_know_of_theirs() -> None:
+    cluster, master = planned()
+    holding_three(cluster, master)
+    master.leadership.execution.schedule.add(P, [CLEAR], B)
+    cluster.step(A, Woke())
+    cluster.run(1_000)
+    assert running(master) is Course.WAITING
+    cluster.drops = []
+    cluster.run(600)
+    assert master.table.row(P) == Row(P, Version(21), (B, C, None))
+    assert cluster.messages(MigrationRequest) == [], "nobody has to send anything"
+
+
+def test_whoever_loses_its_copy_need_not_know_of_it() -> None:
+    cluster, master = planned()
+    holding_three(cluster, master)
+    master.leadership.execution.schedule.add(P, [SHIFT], B)
+    cluster.step(A, Woke())
+    cluster.run(100)
+    assert master.table.row(P) == Row(P, Version(21), (B, A, None))
+
+
+def test_step_that_can_not_begin_is_given_up_in_time() -> None:
+    cluster, master = planned(migration_timeout_ms=Millis(1_200))
+    holding_three(cluster, master)
+    master.leadership.execution.schedule.add(P, [CLEAR], B)
+    cluster.step(A, Woke())
+    cluster.run(2_000)
+    assert ended(cluster)[0].startswith("failed")

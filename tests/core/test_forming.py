@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.config import RecoveryPolicy
 from holdfast.core.effects import NoticeKind
 from holdfast.core.membership import Phase
 from holdfast.core.messages import (
+    Ask,
     Claim,
     Fetch,
+    Heartbeat,
     Hello,
     JoinRequest,
+    NewerTerm,
     NewView,
     NotListed,
     Promise,
@@ -20,18 +24,20 @@ from holdfast.core.messages import (
     Refusal,
 )
 from holdfast.core.views import Kind
-from holdfast.ids import Millis
+from holdfast.ids import Millis, Term, Version
 from tests.core.harness import (
     A,
     B,
     C,
     Cluster,
     D,
+    E,
     address_of,
     cut,
     follower,
     losing,
     member,
+    request_of,
     view_of,
 )
 
@@ -228,3 +234,111 @@ def test_candidacy_to_found_gives_up_and_begins_again() -> None:
     assert cluster.nodes[A].view is None
     cluster.drops = []
     assert cluster.settle().me.id == A
+
+
+# A cluster exists once a majority of the list has confirmed it ------------------------------------
+
+
+def test_founder_whose_view_reached_nobody_comes_to_the_cluster_that_the_others_found() -> None:
+    """1. A founds, and is cut off. 2. B and C found. 3. A asks them for votes, and hears of it."""
+    cluster = Cluster(A, B, C)
+    cluster.start_all(persistent=True)
+    cluster.run_until(lambda: cluster.nodes[A].view is not None)
+    cluster.drops = [cut([A])]
+    cluster.run_until(lambda: cluster.nodes[B].is_master)
+    held = cluster.nodes[A].view
+    assert held is not None
+    assert (held.cluster, held.founding) == ("A.1", 2)
+    cluster.drops = []
+    master = cluster.settle()
+    assert master.view is not None
+    assert master.view.cluster == "B.1"
+    assert sorted(m.id for m in master.view.members) == [A, B, C]
+    assert cluster.nodes[A].me.incarnation == 2
+
+
+def test_lite_founder_that_restarts_with_such_files_is_let_in_elsewhere() -> None:
+    """It votes nowhere, so it hears of the other cluster only when it asks to be let in."""
+    cluster = Cluster(A, B, C, D, E)
+    lite = member(B, kind=Kind.LITE, persistent=True)
+    cluster.drops = [cut([A, B])]
+    for stay in (member(A), lite):
+        cluster.start(stay)
+    founded = replace(view_of(member(A), lite, member(C)), founding=3)
+    cluster.inject(member(A), B, NewView(founded))
+    cluster.crash(A, B)
+    for stay in (c, member(D), member(E)):
+        cluster.start(stay)
+    cluster.run_until(lambda: cluster.nodes[C].is_master)
+    cluster.drops = []
+    cluster.start(replace(lite, incarnation=2))
+    master = cluster.settle()
+    assert master.view is not None
+    assert sorted(m.id for m in master.view.members) == [B, C, D, E]
+
+
+def test_minority_of_the_list_leads_nothing_although_it_is_a_majority_of_the_founders() -> None:
+    """1. A, B, C of five found. 2. A and B are cut off. 3. C, D, E found; there is one cluster."""
+    cluster = Cluster(A, B, C, D, E)
+    cluster.drops = [lambda _, to, m: to == address_of(C) and isinstance(m, (NewView, Fetch))]
+    for stay in (a, b, c):
+        cluster.start(stay)
+    cluster.run_until(lambda: cluster.nodes[B].view is not None)
+    cluster.drops = [cut([A, B])]
+    cluster.start(member(D))
+    cluster.start(member(E))
+    cluster.run(20_000)
+    assert not cluster.nodes[A].is_master
+    assert not cluster.nodes[B].is_master
+    assert cluster.nodes[C].is_master
+    cluster.drops = []
+    master = cluster.settle()
+    assert master.view is not None
+    assert sorted(m.id for m in master.view.members) == [A, B, C, D, E]
+
+
+def test_whoever_promised_another_founding_learns_late_of_the_first_view_that_lists_it() -> None:
+    """It knows of no cluster: it takes the view, and neither follows nor confirms its master."""
+    cluster = Cluster(A, B, C)
+    node = cluster.start(b)
+    promised = Claim(Term(2), Term(0), Version(0), True, False, Millis(0))
+    cluster.inject(c, B, promised)
+    cluster.sent.clear()
+    first = replace(view_of(a, b), founding=2)
+    cluster.inject(a, B, NewView(first))
+    assert node.view == first
+    assert node.context.promised == 2
+    assert cluster.messages(NewerTerm, to=A) == [NewerTerm(Term(2), first)]
+    cluster.run(1_500)
+    assert cluster.messages(Heartbeat) == []
+    newer = Claim(Term(3), Term(1), Version(1), False, False, Millis(0))
+    cluster.run(2_000)
+    cluster.inject(a, B, newer)
+    assert cluster.messages(Promise, to=A)[-1].granted
+
+
+def test_first_view_gives_way_to_a_newer_first_view_of_another_cluster() -> None:
+    cluster = Cluster(A, B, C)
+    node = cluster.start(b)
+    cluster.inject(a, B, NewView(replace(view_of(a, b), founding=2)))
+    other = replace(view_of(c, b, term=2), cluster="C.1", founding=2)
+    cluster.inject(c, B, NewView(other))
+    assert node.view == other
+    assert node.me.incarnation == 1, "it is listed there as well"
+
+
+def test_leaver_that_comes_from_files_takes_its_place_first_as_the_others_wait_for_it() -> None:
+    """The policy `full` waits for B; B was asked to leave and looks for no cluster."""
+    cluster = Cluster(A, B, C, recovery_policy=RecoveryPolicy.FULL)
+    cluster.form(persistent=True)
+    cluster.crash(A, B, C)
+    for member_id in (A, C):
+        cluster.start(member(member_id, 2, persistent=True))
+    cluster.run(10_000)
+    assert cluster.master is None
+    cluster.start(member(B, 2, persistent=True))
+    cluster.ask(B, request_of(Ask.LEAVE))
+    cluster.run_until(lambda: cluster.stops == [B])
+    cluster.crash(B)
+    assert cluster.settle().view is not None
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []

@@ -6,10 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.messages import Ask, JoinRequest, NewView, NotListed, Redirect, Refusal
+from holdfast.core.events import ConfirmedDead
+from holdfast.core.messages import (
+    Ask,
+    JoinRequest,
+    NewView,
+    NotListed,
+    PublicationAck,
+    Redirect,
+    Refusal,
+)
 from holdfast.core.node import Node
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Drain, Kind, Member
+from holdfast.ids import Millis
 from tests.core.harness import (
     A,
     B,
@@ -263,3 +273,63 @@ def test_member_that_was_taken_out_learns_it() -> None:
     master = cluster.settle()
     assert master.view is not None
     assert master.view.has(C, 2)
+
+
+def queued() -> tuple[Cluster, Node]:
+    """C is let in and has not confirmed the table, so D waits for its turn."""
+    cluster = Cluster(A, B)
+    master = cluster.form()
+    cluster.drops = [losing(PublicationAck)]
+    cluster.start(member(C), initial=(address_of(A),))
+    cluster.run(5)
+    cluster.inject(d, A, joining())
+    assert ids_in(master) == [A, B, C]
+    assert master.leadership.joining.asks_until(D) == cluster.now + 1_000
+    return cluster, master
+
+
+def test_stay_whose_end_is_a_fact_is_not_let_in_although_it_asked() -> None:
+    """Its request was on its way when it died, or waits for its turn."""
+    cluster, master = queued()
+    cluster.step(A, ConfirmedDead(D, 1, Millis(0)))
+    cluster.drops = []
+    cluster.run(700)
+    assert master.leadership.joining.asks_until(D) is None
+    cluster.inject(d, A, joining())
+    assert master.leadership.joining.asks_until(D) is None
+    assert ids_in(master) == [A, B, C]
+
+
+def test_whoever_asks_no_more_is_not_let_in() -> None:
+    cluster, master = queued()
+    cluster.run(1_300)
+    cluster.drops = []
+    cluster.run(700)
+    assert master.leadership.joining.asks_until(D) is None
+    assert ids_in(master) == [A, B, C]
+
+
+def test_process_that_restarted_without_a_view_takes_its_place_too() -> None:
+    """It promised the founder, and its files hold no more than that."""
+    cluster, node = settling()
+    cluster.run(2_000)
+    stay = member(A, 2, persistent=True)
+    cluster.inject(stay, B, replace(joining(stay), cluster=""))
+    assert node.view is not None
+    assert node.view.has(A, 2)
+
+
+def test_whoever_is_listed_with_an_older_stay_lets_the_others_pass() -> None:
+    """1. A change is open. 2. C restarts, then B. 3. B's older stay is taken out first."""
+    cluster = Cluster(A)
+    master = cluster.form()
+    for member_id in (B, C):
+        cluster.start(member(member_id, kind=Kind.LITE), initial=(address_of(A),))
+        cluster.settle()
+    cluster.crash(B, C)
+    assert master.view is not None
+    master.leadership.mastership.change(master.view)
+    for member_id in (C, B):
+        stay = member(member_id, 2, kind=Kind.LITE)
+        cluster.inject(stay, A, joining(stay))
+    assert [(m.id, m.incarnation) for m in master.view.members] == [(A, 1), (B, 2)]

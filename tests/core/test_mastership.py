@@ -20,7 +20,7 @@ from holdfast.core.messages import (
 )
 from holdfast.core.node import Node
 from holdfast.core.serving import Serving
-from holdfast.core.views import Member
+from holdfast.core.views import Kind, Member
 from holdfast.ids import Millis, Term, Version
 from tests.core.harness import (
     A,
@@ -300,3 +300,18 @@ def test_election_that_stumbles_ends_well(lost: type) -> None:
     cluster.drops = []
     cluster.settle()
     assert cluster.step(B, Woke()) is not None
+
+
+def test_lite_master_decides_nothing_when_the_only_voter_is_dead_and_may_come_back() -> None:
+    cluster = Cluster(A, B)
+    cluster.start(member(A, kind=Kind.LITE))
+    cluster.start(member(B, persistent=True))
+    node = cluster.settle()
+    assert node.me.id == A
+    cluster.crash(B)
+    cluster.confirm_dead(B)
+    assert not node.is_master
+    cluster.start(member(B, 2, persistent=True))
+    view = cluster.settle().view
+    assert view is not None
+    assert sorted(m.id for m in view.members) == [A, B]

@@ -433,3 +433,15 @@ def test_farewell_is_said_to_everyone_and_counts_as_a_fact() -> None:
     assert address_of(A) in farewells
     for other in (A, B):
         assert cluster.nodes[other].context.is_dead(c)
+
+
+def test_while_a_change_is_open_it_is_the_voters_before_it_of_whom_there_are_two() -> None:
+    """A alone made B a voter. It may withdraw that and go on alone, so its death proves nothing."""
+    cluster = follower()
+    change = replace(view_of(a, b, version=2), base=(a,))
+    cluster.inject(a, B, NewView(change))
+    cluster.step(B, ConfirmedDead(A, 1, Millis(0)))
+    assert needed(cluster) == 2
+    cluster.inject(a, B, NewView(replace(change, version=Version(3), base=())))
+    cluster.step(B, ConfirmedDead(A, 2, Millis(0)))
+    assert needed(cluster) == 1

@@ -85,3 +85,11 @@ def test_until_a_change_of_voters_is_committed_the_voters_before_it_must_agree_t
     assert then.living == tuple(before)
     assert then.agree(lambda m: m.id != "m2")
     assert not then.agree(lambda m: m.id == "m2")
+
+
+def test_cluster_that_is_being_founded_needs_so_many_founders_whoever_is_dead() -> None:
+    view = replace(view_of(*voters(3, persistent=False)), founding=3)
+    *_, founders = electorates(view, lambda m: m.id == "m0")
+    assert len(founders.living) == 3
+    assert founders.needed == 3
+    assert not view.sealed

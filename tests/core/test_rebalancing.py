@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.effects import NoticeKind
 from holdfast.core.events import Continued, Woke
-from holdfast.core.messages import Ask, CommitAck, Heartbeat, MigrationRequest
+from holdfast.core.messages import Ask, CommitAck, Heartbeat, MigrationRequest, PublicationAck
 from holdfast.core.node import Node
 from holdfast.core.rebalancing import Activity
 from holdfast.core.states import ClusterState
@@ -329,3 +329,43 @@ def test_row_whose_owner_is_away_is_not_planned() -> None:
     cluster.start(member(D, persistent=True), initial=(address_of(A),))
     cluster.run(8_000)
     assert [row.partition for row in master.table.rows if row.owner == C] == owned
+
+
+# At the door --------------------------------------------------------------------------------------
+
+
+def alone_with_files_of_b() -> tuple[Cluster, Node, list[PartitionId]]:
+    """A and B with one copy of everything, and no grace; B is gone."""
+    cluster = Cluster(A, B, C, replica_count=1, backup_count=0, rejoin_grace_ms=Millis(0))
+    master = cluster.form(persistent=True)
+    owned = [row.partition for row in master.table.rows if row.owner == B]
+    cluster.crash(B)
+    return cluster, master, owned
+
+
+def test_member_that_asks_to_be_let_in_is_awaited_whatever_the_grace() -> None:
+    """1. B ends and comes back at once. 2. Its former stay is taken out. 3. It gets its own."""
+    cluster, master, owned = alone_with_files_of_b()
+    cluster.start(member(B, 2, persistent=True))
+    cluster.settle()
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    assert [row.partition for row in master.table.rows if row.owner == B] == owned
+
+
+def test_member_that_asked_and_fell_silent_is_awaited_for_a_while_only() -> None:
+    """It can't be let in before everyone knows the rows, and nobody confirms them."""
+    cluster, master, owned = alone_with_files_of_b()
+    cluster.drops = [losing(PublicationAck)]
+    held = next(row for row in master.table.rows if row.owner == A)
+    master.leadership.publisher.change([held.changed(Version(held.version + 1), held.replicas)])
+    cluster.start(member(B, 2, persistent=True))
+    cluster.run_until(lambda: master.leadership.joining.asks_until(B) is not None)
+    cluster.crash(B)
+    cluster.run(600)
+    assert master.view is not None
+    assert master.view.find(B) is None
+    assert master.leadership.rebalancing.awaited(B)
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    cluster.run(1_000)
+    assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == len(owned)
+    assert not master.leadership.rebalancing.awaited(B)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.effects import Answer
+from holdfast.core.effects import Answer, NoticeKind
 from holdfast.core.membership import Phase
 from holdfast.core.messages import (
     Ask,
     CommitAck,
+    Heartbeat,
     MigrationRequest,
     NewerTerm,
     NewView,
@@ -402,3 +403,20 @@ def test_master_that_leaves_and_loses_its_mandate_first_is_no_member_any_more() 
     phases.append(node.phase)
     assert phases == [Phase.MEMBER, Phase.LOOKING]
     assert node.me.incarnation == 2
+
+
+def test_last_voter_waits_until_a_newcomer_votes() -> None:
+    """A alone votes, and D is about to; without A, D could decide nothing."""
+    cluster = Cluster(A)
+    master = cluster.form()
+    cluster.drops = [losing(Heartbeat)]
+    cluster.start(member(D), initial=(address_of(A),))
+    cluster.run_until(lambda: any(m.newcomer for m in view(master).members))
+    cluster.ask(A, LEAVE)
+    cluster.run(1_000)
+    assert cluster.stops == []
+    cluster.drops = []
+    cluster.run_until(lambda: cluster.stops == [A])
+    cluster.crash(A)
+    assert [m.id for m in view(cluster.settle()).members] == [D]
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.effects import Answer, Effect, Notice, NoticeKind, Send
+from holdfast.core.effects import (
+    Answer,
+    Effect,
+    Notice,
+    NoticeKind,
+    Send,
+)
 from holdfast.core.messages import (
     Ask,
     Fragment,
@@ -40,8 +46,8 @@ DATA = Fragment(1, 0)
 class Scene:
     """Three members of one cluster, and all checkers watching."""
 
-    def __init__(self) -> None:
-        self.world: World = make_world(3)
+    def __init__(self, *, persistent: bool = False) -> None:
+        self.world: World = make_world(3, persistent=persistent)
         self.requests = Requests(self.world)
         ownership = Ownership(self.world)
         checkers = (

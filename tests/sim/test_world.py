@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from holdfast.core.effects import (
@@ -230,6 +232,37 @@ def test_a_pause_between_two_effects_lets_the_rest_out_later() -> None:
     assert len(seen(b, Received)) == 1
     run(world, 20)
     assert len(seen(b, Received)) == 2
+
+
+class Watcher:
+    """Remembers what was told of each step."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int]] = []
+
+    def stepped(self, process: Process, _: Event, effects: Sequence[Effect]) -> None:
+        self.told.append((process.name, len(effects)))
+
+    def ended(self, process: Process) -> None:
+        self.told.append((process.name, -1))
+
+
+@pytest.mark.parametrize("blow", [Blow.CRASH, Blow.PAUSE, None])
+def test_a_step_is_told_before_anything_of_it_can_be_seen(blow: Blow | None) -> None:
+    """Also a step that is cut off, and one that ends the process."""
+    world = make_world()
+    a, b = start(world)
+    run(world)
+    watcher = Watcher()
+    world.observers = [watcher]
+    fake(a).script = [[send_to(b, "1"), send_to(b, "2") if blow else Stop()]]
+    if blow is not None:
+        a.trigger = Trigger(Moment.SENDS, "Abort", blow, 0.5)
+    wake(world, a)
+    run(world, 20)
+    assert watcher.told[0] == (a.name, 2)
+    assert [told for told in watcher.told if told == (a.name, 2)] == [(a.name, 2)]
+    assert ((a.name, -1) in watcher.told) is (blow is not Blow.PAUSE)
 
 
 def test_who_stops_is_gone_in_good_order() -> None:

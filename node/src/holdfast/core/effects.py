@@ -119,6 +119,7 @@ class NoticeKind(StrEnum):
     JOINED = "joined"
     MEMBER_JOINED = "member joined"
     MEMBER_LEFT = "member left"
+    CHANGE_WITHDRAWN = "change withdrawn"
     REFUSED = "refused"
     BECAME_MASTER = "became master"
     LOST_MASTERSHIP = "lost mastership"

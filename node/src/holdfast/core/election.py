@@ -170,8 +170,9 @@ class Election:
 
     def is_voter(self, view: View) -> bool:
         """Whether my promise counts for this view. An id is one memory: the same process, or the
-        same files; so the stay does not matter."""
-        return any(voter.id == self.context.me.id for voter in (*view.voters, *view.base))
+        same files; so the stay does not matter. Founders count, of whatever kind."""
+        voters = (*view.voters, *view.base, *(view.members if view.founding else ()))
+        return any(voter.id == self.context.me.id for voter in voters)
 
     def _promise(self, term: Term, origin: Origin) -> None:
         context = self.context

@@ -11,18 +11,19 @@ Rules (seed 002 §2.1; seed 001 §2.2; `design/3` §3)
 5. A migration that fails before the commit (refused, a participant left, time is up) also gets
    version + 2, so that no late message of it can find its version again.
 6. Of several destinations, the new owner is asked last; see "What can go wrong".
+7. A step that gives up a copy waits until everyone who keeps one has confirmed the row that says
+   so: who has not heard of it may not have begun to hold the partition.
 
 A failed migration, a change of the members or of the state cancels what has not begun
 (`rebalancing`); what runs is brought to its end.
 
 States
 ------
-              owner is asked        ready         each destination in turn      all confirmed
-    (planned) ─────────────► COPYING ────► COMMITTING ───────────────────────► (published, +1)
-                                │               │
-                                │ refused, left,│ a destination left
-                                │ time is up    │
-                                └───────────────┴────────────────────────────► (published, +2)
+             rule 7 holds            ready         each destination in turn      all confirmed
+    WAITING ─────────────► COPYING ────► COMMITTING ────────────────────────► (published, +1)
+       │                       │               │
+       │      time is up, left │ refused       │ a destination left
+       └───────────────────────┴───────────────┴────────────────────────────► (published, +2)
 
 What can go wrong
 -----------------
@@ -63,6 +64,7 @@ ASK_AGAIN = MASTER + "ask again (migrations)"
 class Course(Enum):
     """How far a running migration is, for the master."""
 
+    WAITING = auto()
     COPYING = auto()
     COMMITTING = auto()
     ENDED = auto()
@@ -71,6 +73,7 @@ class Course(Enum):
 class Word(Enum):
     """What moves it on."""
 
+    SAFE = auto()
     READY = auto()
     FAILS = auto()
     COMMITTED = auto()
@@ -79,6 +82,8 @@ class Word(Enum):
 COURSES = TransitionTable(
     "execution",
     {
+        (Course.WAITING, Word.SAFE): Course.COPYING,
+        (Course.WAITING, Word.FAILS): Course.ENDED,
         (Course.COPYING, Word.READY): Course.COMMITTING,
         (Course.COPYING, Word.FAILS): Course.ENDED,
         (Course.COMMITTING, Word.FAILS): Course.ENDED,
@@ -155,16 +160,30 @@ class Execution:
             after=apply_step(row.replicas, step),
         )
         running = Running(
-            migration, party, self.context.now, Course.COPYING, migration.destinations
+            migration, party, self.context.now, Course.WAITING, migration.destinations
         )
         self.running[partition] = running
         self.context.tell(f"partition {partition}", f"migration {migration.id} begins")
-        if migration.destinations:
+        self._go_on_if_safe(running)
+        if not self.context.timers.running(ASK_AGAIN):
+            self.context.timers.set(ASK_AGAIN, self.context.now + self.context.config.retry_ms)
+
+    def _go_on_if_safe(self, running: Running) -> None:
+        if not self._is_safe(running.migration):
+            return
+        running.course = COURSES.next(running.course, Word.SAFE, self.context.story())
+        if running.uncommitted:
             self._ask_owner(running)
         else:
             self._commit_next(running, Word.READY)
-        if not self.context.timers.running(ASK_AGAIN):
-            self.context.timers.set(ASK_AGAIN, self.context.now + self.context.config.retry_ms)
+
+    def _is_safe(self, migration: Migration) -> bool:
+        """Whether there are copies enough without those who have not heard of theirs (rule 7)."""
+        after = [member for member in migration.after if member is not None]
+        if len(after) >= sum(member is not None for member in migration.before):
+            return True
+        kept = [member for member in after if member in migration.before]
+        return self.publisher.confirmed_by(kept, migration.partition)
 
     def _ask_owner(self, running: Running) -> None:
         migration = running.migration
@@ -249,8 +268,11 @@ class Execution:
     # Time -----------------------------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Repeat what was not answered; give up what takes too long."""
+        """Begin what had to wait; repeat what was not answered; give up what takes too long."""
         timers, config, now = self.context.timers, self.context.config, self.context.now
+        for running in tuple(self.running.values()):
+            if running.course is Course.WAITING:
+                self._go_on_if_safe(running)
         if not timers.due(ASK_AGAIN, now):
             return
         for running in tuple(self.running.values()):
@@ -258,7 +280,7 @@ class Execution:
                 self._commit_next(running)
             elif now >= running.started_at + config.migration_timeout_ms:
                 self._fail(running, "the owner did not get ready in time")
-            else:
+            elif running.course is Course.COPYING:
                 self._ask_owner(running)
         if self.running:
             timers.set(ASK_AGAIN, now + config.retry_ms)

@@ -10,6 +10,14 @@ Rules (`design/3` §1)
   knows of no cluster; so simultaneous starts never make two.
 * A member without files can't know whether its cluster was founded before. Whoever runs the members
   does, and says so by `may_found` (`docs/adr/0004`).
+* **A cluster exists once a majority of the list has confirmed its first view** in one term
+  (`View.founding`); before that nobody is granted a lease in it. Terms and views are here what
+  ballots and accepted values are in Paxos, with the list for acceptors: whoever has taken a view
+  promises no founding any more, and who claims a term for a first view is refused by everyone who
+  holds a newer one. So at most one cluster ever exists, and who holds the first view of another
+  leaves it for a newer one (`docs/adr/0009`).
+* Whoever is listed and comes back from files asks to be let in even if it was asked to leave: a
+  recovery may wait for its rows.
 
 States
 ------
@@ -20,6 +28,8 @@ What can go wrong
 -----------------
 * *The founder dies in the middle.* Who promised it knows of no cluster yet, greets again, and the
   next lowest name claims a higher term.
+* *The founder lives, and its view reached nobody.* The others found a cluster without it. When it
+  asks them for their votes, they answer with the view of theirs.
 * *A refusal.* It is told once for each new reason, and asking goes on: the state may change.
 """
 
@@ -59,7 +69,8 @@ class Forming:
     def advance(self) -> None:
         """Ask to be let in, greet, found."""
         context = self.context
-        if self.membership.phase is not Phase.LOOKING or context.leaving:
+        given_up = context.leaving and not self.membership.recovered
+        if self.membership.phase is not Phase.LOOKING or given_up:
             context.timers.clear(LOOK)
             context.timers.clear(FOUND_AT)
             return
@@ -86,7 +97,7 @@ class Forming:
         return JoinRequest(
             member=context.me,
             cluster_name=context.config.cluster_name,
-            cluster="" if view is None else view.cluster,
+            cluster="" if view is None or view.founding else view.cluster,
             protocol=PROTOCOL,
             partition_count=context.config.partition_count,
             replica_count=context.config.replica_count,

@@ -4,7 +4,7 @@ Rules (`design/3` §1, §7; seed 000 `joinAllowed`; seed 003 "Cluster membership
 --------------------------------------------------------------------------------
 * Any member redirects to the master. The master checks the cluster's name and identity, the
   protocol, the level, the shape of the table, and that the state lets this member in. Each refusal
-  has its own words.
+  has its own words. A stay whose end is a fact asks no more; what comes of it is late.
 * A member that is listed with an older stay is taken out first: that stay is over, by its own word.
   While a new master settles, a member that comes back from files takes its listed place instead:
   it was never out, and the rows it persisted count.
@@ -65,10 +65,17 @@ class Joining:
         """A mastership begins, or ends."""
         self._waiting = {}
 
+    def asks_until(self, member_id: MemberId) -> Millis | None:
+        """Until when someone that asked to be let in counts as asking; None if it did not."""
+        waiting = self._waiting.get(member_id)
+        if waiting is None:
+            return None
+        return Millis(waiting[1] + 2 * self.context.config.retry_ms)
+
     def on_join(self, origin: Origin, message: JoinRequest) -> None:
         """Redirect, refuse, or put in the queue."""
         context, view = self.context, self.context.view
-        if view is None or not context.listed:
+        if view is None or not context.listed or context.is_dead(message.member):
             return
         if view.master != context.me.id:
             master = view.find(view.master)
@@ -88,12 +95,12 @@ class Joining:
             self.context.send(origin.address, refusal)
             return
         listed = view.find(message.member.id)
-        if listed is None:
-            self._waiting[message.member.id] = (message.member, self.context.now)
-        elif listed.incarnation == message.member.incarnation:
+        if listed is not None and listed.incarnation == message.member.incarnation:
             self.context.send(origin.address, NewView(view))
-        elif listed.incarnation < message.member.incarnation:
-            self.mastership.restart_of(message.member)
+        elif listed is None or listed.incarnation < message.member.incarnation:
+            self._waiting[message.member.id] = (message.member, self.context.now)
+            if listed is not None:
+                self.mastership.restart_of(message.member)
 
     def _check(self, view: View, message: JoinRequest) -> None:
         config, member = self.context.config, message.member
@@ -134,7 +141,7 @@ class Joining:
         listed = view.find(member.id)
         if listed is None or listed.incarnation >= member.incarnation:
             return
-        if not member.persistent or message.cluster != view.cluster:
+        if not member.persistent or message.cluster not in ("", view.cluster):
             return
         if self.mastership.committed():
             back = back_from_files(listed, member)
@@ -151,18 +158,28 @@ class Joining:
         if voter is not None:
             self.mastership.change(view.with_changed(replace(voter, newcomer=False)))
         elif self._waiting:
-            self._let_in(view, *self._waiting.pop(next(iter(self._waiting))))
+            member = self._next_waiting(view)
+            if member is not None:
+                self._let_in(view, member)
 
-    def _let_in(self, view: View, member: Member, asked_at: Millis) -> None:
-        context = self.context
-        if asked_at < context.now - 2 * context.config.retry_ms:
-            return
-        if view.find(member.id) is None and self._lets_in(view, member.id):
+    def _next_waiting(self, view: View) -> Member | None:
+        """Who waits longest and still asks; whoever is listed with an older stay waits for that."""
+        oldest = self.context.now - 2 * self.context.config.retry_ms
+        for member_id, (member, asked_at) in tuple(self._waiting.items()):
+            late = asked_at < oldest or self.context.is_dead(member)
+            if late or view.find(member_id) is None:
+                del self._waiting[member_id]
+                if not late:
+                    return member
+        return None
+
+    def _let_in(self, view: View, member: Member) -> None:
+        if self._lets_in(view, member.id):
             newcomer = member.kind is Kind.DATA
             joined = replace(member, drain=Drain.NONE, recovered=False, newcomer=newcomer)
             self.mastership.welcome(joined)
             self.mastership.change(view.with_member(joined))
-            context.tell(member.id, f"let in as incarnation {member.incarnation}")
+            self.context.tell(member.id, f"let in as incarnation {member.incarnation}")
 
     def _may_change(self, view: View) -> bool:
         if self.transition.under_way or not self.mastership.committed():

@@ -2,9 +2,9 @@
 
 Rules (`design/3` §1, §2; seed 002 §1.2)
 ----------------------------------------
-* Everything here happens only with a mandate (`mastership`). A master whose mandate is over gives
-  up its office at once and stands again: who granted nothing for that long can't know what became
-  of the leases.
+* Everything here happens only with a mandate (`mastership`). A master whose mandate is over takes
+  back what it could not commit. If it has no mandate even so, it gives up its office at once and
+  stands again: who granted nothing for that long can't know what became of the leases.
 * While settling (`settlement`): members that say nothing are taken out, and when everyone else has
   reported and the view is committed, the table is settled.
 * While leading, in this order: who is gone is taken out, the table is repaired and planned
@@ -43,7 +43,7 @@ from holdfast.core.settlement import Settlement
 from holdfast.core.transition import Transition
 from holdfast.core.versioning import resumed
 from holdfast.core.views import Member, View
-from holdfast.ids import MemberId, PartitionId
+from holdfast.ids import MemberId, Millis, PartitionId
 
 RECOVERY_WAITS = MASTER + "recovery waits"
 LOAD_ENDS = MASTER + "load ends"
@@ -72,7 +72,13 @@ class Leadership:
         )
         self.settlement = Settlement(context, membership, participation, self.publisher)
         self.execution = Execution(context, self.publisher)
-        self.rebalancing = Rebalancing(context, self.mastership, self.publisher, self.execution)
+        self.rebalancing = Rebalancing(
+            context,
+            self.mastership,
+            self.publisher,
+            self.execution,
+            self._asks_until,
+        )
         self.transition = Transition(
             context, self.mastership, self.publisher, self.execution, self.rebalancing
         )
@@ -82,6 +88,9 @@ class Leadership:
         )
         self._stage = Stage.NONE
 
+    def _asks_until(self, member: MemberId) -> Millis | None:
+        return self.joining.asks_until(member)
+
     def advance(self) -> None:
         """One round."""
         mastership = self.mastership
@@ -89,6 +98,8 @@ class Leadership:
         self._note_stage()
         if mastership.stage is Stage.NONE:
             return
+        if not mastership.may_act():
+            self._withdraw()
         if not mastership.may_act():
             self.election.abdicate("my mandate is over")
             mastership.advance()
@@ -99,6 +110,11 @@ class Leadership:
                 self._settle()
             else:
                 self._lead()
+
+    def _withdraw(self) -> None:
+        """Go on with the voters before the change under way, if there is one of mine."""
+        if self.mastership.withdraw():
+            self.service.withdrawn()
 
     def _note_stage(self) -> None:
         """A mastership began or ended: every machine of it starts afresh."""
@@ -184,7 +200,7 @@ class Leadership:
         context, view = self.context, self.context.view
         assert view is not None
         gave_up = not context.listed and not context.leaving
-        return gave_up and not view.base and self.mastership.committed()
+        return gave_up and view.sealed and self.mastership.committed()
 
     def _mind_members(self) -> None:
         """Publish to everyone in the view, to nobody else; their departure fails migrations."""

@@ -1,7 +1,7 @@
 """The master's side of the membership: mandate, leases, one change of the view at a time.
 
-Rules (`design/3` §1; `docs/adr/0002` and `0003`)
--------------------------------------------------
+Rules (`design/3` §1; `docs/adr/0002`, `0003` and `0009`)
+--------------------------------------------------------
 * **Mandate.** A master acts only while a majority of the voters may not promise anybody else. A
   voter's vow began when a grant reached it; the next heartbeat echoes the master's own time of that
   grant. The mandate is the time that a majority has echoed, plus a lease, less the margin.
@@ -11,7 +11,12 @@ Rules (`design/3` §1; `docs/adr/0002` and `0003`)
 * **Change.** A new version of the view may be made when the one before is *committed*: confirmed by
   a quorum of its voters and of those of the view before it (`quorums`), and by everyone who may
   still hold a lease. So whoever serves knows the newest committed view. One voter more or less at
-  a time.
+  a time. A founding is such a change: what it needs is in its view (`View.founding`).
+* **Withdrawal.** A change of the voters that can't be committed, since a voter died that it can't
+  do without, would bind everyone to that voter for ever. So a master whose mandate ends first makes
+  the view before the change once more, as the next version. Whatever could be decided under the
+  change needed a quorum of the voters before it too (`View.base`), so nothing that was decided is
+  lost; and only the master that made the change knows that it never sealed it.
 * **Silence.** A member is taken out when it echoed nothing for a lease, its margin and a heartbeat,
   and the lease that it was granted is over, as long as the rest can commit that; or when its death
   is a fact; or when it comes back as a new stay. A new master gives everyone this time from its
@@ -93,6 +98,8 @@ class Mastership:
         """Stays that are over because a newer one asks to be let in."""
         self.removed: tuple[Member, ...] = ()
         """Taken out by the change under way; their leases must be over before it is committed."""
+        self._before: View | None = None
+        """The view before the change of voters under way, as I made that change myself."""
 
     # Taking office --------------------------------------------------------------------------------
 
@@ -115,7 +122,8 @@ class Mastership:
             cluster = f"{context.me.id}.{context.me.incarnation}"
             level, state = context.config.level, old.state
             context.notice(NoticeKind.FOUNDED, cluster, f"by {len(members)} members")
-            return View(term, Version(1), context.me.id, cluster, level, state, members)
+            first = View(term, Version(1), context.me.id, cluster, level, state, members)
+            return replace(first, founding=ballot.electorates[0].needed)
         members = tuple(self._stays(old))
         promises = self.election.promises.values()
         recovering = self.membership.recovered and all(promise.recovered for promise in promises)
@@ -159,6 +167,7 @@ class Mastership:
         self.left_at = {member.id: context.now for member in view.departed}
         self.restarted = {}
         self.removed = ()
+        self._before = None
 
     def lead(self) -> None:
         """Settled: from now on leases are granted and members let in."""
@@ -287,8 +296,23 @@ class Mastership:
         """The newest view is committed: the voters before it have no say any more."""
         view = self.context.view
         assert view is not None
-        if view.base and self.committed():
-            self._install(replace(view, version=Version(view.version + 1), base=()))
+        if not view.sealed and self.committed():
+            self._before = None
+            version = Version(view.version + 1)
+            self._install(replace(view, version=version, base=(), founding=0))
+
+    def withdraw(self) -> bool:
+        """Take back the change of voters under way, if it is mine and is not committed."""
+        view, before, self._before = self.context.view, self._before, None
+        if view is None or before is None or view.term != self.context.promised:
+            return False
+        self.removed = tuple(member for member in view.members if before.find(member.id) is None)
+        for member in before.members:
+            self.left_at.pop(member.id, None)
+        detail = f"version {view.version} can't be committed"
+        self.context.notice(NoticeKind.CHANGE_WITHDRAWN, view.cluster, detail)
+        self._install(replace(before, version=Version(view.version + 1)))
+        return True
 
     def _agrees(self, member: Member) -> bool:
         if member.id == self.context.me.id:
@@ -321,6 +345,7 @@ class Mastership:
         for member in gone:
             self.left_at[member.id] = self.context.now
             self.context.notice(NoticeKind.MEMBER_LEFT, member.id, member.name)
+        self._before = replace(old, base=(), founding=0) if base else None
         self._install(replace(view, version=Version(old.version + 1), base=base))
 
     def welcome(self, member: Member) -> None:

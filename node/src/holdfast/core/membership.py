@@ -3,7 +3,8 @@
 Rules (`design/3` §1)
 ---------------------
 * Views are totally ordered by `(term, version)`; a newer one replaces an older one, never the
-  other way. Whoever promised a term takes no view of an older one.
+  other way. Whoever promised a term takes no view of an older one, unless it knows of no view at
+  all: then it learns where it belongs, and confirms nothing (`docs/adr/0009`).
 * A member serves only while it holds a *lease*. It asks with every heartbeat, naming its own time
   of asking; the grant names it back, and the lease is counted from there, on the member's clock.
   A grant that was long on its way is therefore worth little, never too much.
@@ -11,6 +12,9 @@ Rules (`design/3` §1)
   to become master (`election`). The master learns from the echo of its own time in the next
   heartbeat which grants arrived, and counts its mandate from there (`mastership`).
 * Lease and vow end at once when the member promises a newer term.
+* A view of another cluster is refused, with two exceptions: a process that looks for a cluster, and
+  whose files name none that lists it, takes it; so does one whose own cluster was never seen to
+  exist (`View.founding`), if the other is newer (`forming`).
 * A stay `(id, incarnation)` that is no longer listed is over for good. The process begins another
   with a greater incarnation, and its table starts unknown: rows of a history that went on without
   it are never compared with the new master's (`table`). Its data stays until it is replaced.
@@ -116,6 +120,8 @@ class Membership:
         self.resumes: tuple[tuple[PartitionId, int], ...] = ()
         """Partitions in whose reign I have written before a restart (`data.holdings`)."""
         self._granted_at = NEVER
+        self._counted: tuple[View, tuple[Electorate, ...]] | None = None
+        """Who decides in a view, kept as long as that can't change: it is asked all the time."""
 
     # Starting -------------------------------------------------------------------------------------
 
@@ -140,26 +146,33 @@ class Membership:
         """Take a newer view; whether it was taken."""
         context = self.context
         held = context.view
-        if view.term < context.promised or (held is not None and view.key <= held.key):
+        if held is not None and (view.term < context.promised or view.key <= held.key):
             return False
         if held is not None and held.cluster != view.cluster and not self._may_change_cluster():
             return False
         new_term = held is None or view.term > held.term
-        was_listed = context.listed and self.phase is Phase.MEMBER
+        was_member = self._is_member()
         context.view = view
-        context.promised = view.term
+        context.promised = max(context.promised, view.term)
         if new_term:
             self.lease_until, self._granted_at = NEVER, NEVER
         self.lease_horizon = NEVER if new_term else self.lease_until
         self._forget_discounts(view)
         if context.listed:
-            self._enter(fresh=not was_listed)
+            self._enter(fresh=not was_member)
         elif view.master == context.me.id and self.phase is Phase.MEMBER:
             context.tell(context.me.id, "leads a view without itself, to leave")
         else:
-            self._leave(was_member=was_listed)
+            self._leave(was_member=was_member)
         context.persist_membership()
         return True
+
+    def _is_member(self) -> bool:
+        """Whether my stay goes on: I am listed, or lead the view that takes me out."""
+        view = self.context.view
+        if view is None or self.phase is not Phase.MEMBER:
+            return False
+        return self.context.listed or view.master == self.context.me.id
 
     @property
     def recovered(self) -> bool:
@@ -173,7 +186,11 @@ class Membership:
         return context.me.persistent and context.view.find(context.me.id) is not None
 
     def _may_change_cluster(self) -> bool:
-        """A process that looks for a cluster may find another; a member may not."""
+        """A process that looks for a cluster may find another; a member may not, unless its own may
+        never have come to be: then the newer of the two is the one that may exist (`forming`)."""
+        held = self.context.view
+        if held is not None and held.founding:
+            return True
         return self.phase is Phase.LOOKING and not self.recovered
 
     def _enter(self, *, fresh: bool) -> None:
@@ -208,6 +225,7 @@ class Membership:
     def on_new_view(self, origin: Origin, message: NewView) -> None:
         """The master has a newer view. The heartbeat that follows confirms it."""
         if message.view.term < self.context.promised:
+            self.install(message.view)
             self._answer_old_term(origin)
         elif self.install(message.view) or self.context.view == message.view:
             self.context.timers.set(HEARTBEAT, self.context.now)
@@ -357,7 +375,9 @@ class Membership:
         A majority needs not count it if it died while nobody can have removed *me*: up to then the
         view that I hold was the newest, and whoever is alive and counts stands in it. Of two
         voters, neither can have gone on without the other, as long as it lives: this does not
-        hold for one that comes back from files (`quorums`, `docs/adr/0003`).
+        hold for one that comes back from files (`quorums`, `docs/adr/0003`). While a change is
+        not sealed, the voters before it are meant: their quorum alone could withdraw it
+        (`mastership`).
         """
         context = self.context
         known = context.confirmed.get(member_id, -1)
@@ -368,9 +388,12 @@ class Membership:
         view = context.view
         if view is None:
             return
-        for voters in (view.voters, view.base):
-            if died_at <= self.lease_horizon or self._is_one_of_two(voters):
-                self.discount(m for m in voters if m.id == member_id and context.is_dead(m))
+        counted: tuple[Member, ...] = ()
+        if died_at <= self.lease_horizon:
+            counted = (*view.voters, *view.base)
+        elif self._is_one_of_two(view.base or view.voters):
+            counted = view.base or view.voters
+        self.discount(m for m in counted if m.id == member_id and context.is_dead(m))
 
     def _is_one_of_two(self, voters: tuple[Member, ...]) -> bool:
         me = self.context.me
@@ -381,16 +404,21 @@ class Membership:
     def discount(self, members: Iterable[Member]) -> None:
         """Majorities need not count these."""
         added = frozenset((member.id, member.incarnation) for member in members)
-        self.discounted = self.discounted | added
+        if not added <= self.discounted:
+            self.discounted = self.discounted | added
+            self._counted = None
 
     def _forget_discounts(self, view: View) -> None:
         counted = (*view.members, *view.base)
         listed = frozenset((member.id, member.incarnation) for member in counted)
         self.discounted = self.discounted & listed
+        self._counted = None
 
     def electorates(self, view: View) -> tuple[Electorate, ...]:
         """Who decides in a view, as far as I know who is dead."""
-        return electorates(view, self._is_discounted)
+        if self._counted is None or self._counted[0] is not view:
+            self._counted = view, electorates(view, self._is_discounted)
+        return self._counted[1]
 
     def _is_discounted(self, member: Member) -> bool:
         """Dead, and not back: a later stay from the same files votes by its id again."""
@@ -403,6 +431,7 @@ class Membership:
         if any(member_id == origin.id for member_id, _ in sorted(self.discounted)):
             known = self.returned.get(origin.id, -1)
             self.returned[origin.id] = max(known, origin.incarnation)
+            self._counted = None
 
     # The stable table -----------------------------------------------------------------------------
 

@@ -147,6 +147,11 @@ class Publisher:
         subscriber = self._subscribers.get(member)
         return subscriber is not None and not subscriber.unseen
 
+    def confirmed_by(self, members: Iterable[MemberId], partition: PartitionId) -> bool:
+        """Whether these members have confirmed the row of a partition as it is now."""
+        known = (self._subscribers.get(member) for member in members)
+        return not any(each is not None and partition in each.unconfirmed for each in known)
+
     def is_quiet(self) -> bool:
         """Whether every member has confirmed every row."""
         return not self._lagging

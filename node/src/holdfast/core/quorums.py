@@ -18,6 +18,8 @@ Rules (`design/3` §1; `docs/adr/0003`)
   Hence of two the survivor goes on alone; of three, two that die at the same moment stop the third
   until one is back, and two that die one after the other do not.
 * Where no voter is left that may ever vote, the living members of any kind are the voters.
+* A cluster exists once so many of its founders have confirmed it as are a majority of the initial
+  list (`View.founding`), whoever of them is dead: a majority of the rest could found another one.
 
 States
 ------
@@ -61,11 +63,13 @@ def majority(count: int) -> int:
 def electorates(view: View, is_discounted: Discounted) -> tuple[Electorate, ...]:
     """Who decides in a view, for someone who knows these deaths: each of them must agree."""
     base = tuple(view.find(voter.id) or voter for voter in view.base)
-    both = (
+    founders = Electorate(view.members, view.founding) if view.founding else None
+    every = (
         _electorate(view.voters, view.members, is_discounted),
         _electorate(base, base, is_discounted),
+        founders,
     )
-    return tuple(each for each in both if each is not None)
+    return tuple(each for each in every if each is not None)
 
 
 def _electorate(

@@ -16,7 +16,7 @@ Rules (seed 002 §3.2; seed 003 "STABLE_CLUSTER"; `design/3` §2, §3, §7)
   only when nobody is awaited any more.
 * *Awaited* is who left and may come back with data: for ever where the state doesn't promote, until
   `stable_repair_after` with a stable table, else within the grace, and not if it had no files and
-  its death is a fact.
+  its death is a fact. Whoever asks to be let in is awaited in any case: its data is at the door.
 * Planning a large table is cut into slices; a slice is never longer than a few milliseconds.
 
 States
@@ -53,7 +53,7 @@ from holdfast.core.states import Rebalance
 from holdfast.core.table import Row
 from holdfast.core.versioning import raised, versions_are_global
 from holdfast.core.views import Member, View, ViewKey
-from holdfast.ids import MemberId, PartitionId, Replicas
+from holdfast.ids import MemberId, Millis, PartitionId, Replicas
 
 PLAN_LATER = MASTER + "plan later"
 GRACE_ENDS = MASTER + "grace ends"
@@ -81,8 +81,11 @@ class Rebalancing:
         mastership: Mastership,
         publisher: Publisher,
         execution: Execution,
+        asks_until: Callable[[MemberId], Millis | None],
     ) -> None:
         self.context = context
+        self.asks_until = asks_until
+        """Until when somebody counts as asking to be let in (`joining`)."""
         self.mastership = mastership
         self.publisher = publisher
         self.execution = execution
@@ -124,11 +127,21 @@ class Rebalancing:
         """Whether someone that left may come back with its data."""
         view = self.context.view
         assert view is not None
+        if self._is_at_the_door(member_id):
+            return True
         gone = next((member for member in view.departed if member.id == member_id), None)
         if gone is None:
             return False
         until = self._awaited_until(view, gone)
         return until is None or self.context.now < until
+
+    def _is_at_the_door(self, member_id: MemberId) -> bool:
+        timers, until = self.context.timers, self.asks_until(member_id)
+        if until is None or self.context.now >= until:
+            return False
+        if not timers.running(GRACE_ENDS):
+            timers.set(GRACE_ENDS, until)
+        return True
 
     def _awaited_until(self, view: View, gone: Member) -> int | None:
         config, attributes = self.context.config, view.attributes

@@ -13,7 +13,8 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   lite, or is taken out. The mark lasts as long as the request is repeated: when the asker gave up,
   the member takes partitions again. Where the state moves nothing a departure is taken out at once;
   its copies elsewhere are in sync. The master takes itself out last of all, and leads that view
-  until it is committed. The last data member can't be demoted; it may depart, with its files.
+  until it is committed. The last data member can't be demoted; it may depart, with its files. The
+  last voter waits for newcomers to become voters: a view of newcomers alone could decide nothing.
 * A state or level change is led by `transition`. The state that holds already is a no-op.
 * A change of the view waits its turn: one at a time (`mastership`).
 
@@ -77,6 +78,10 @@ class Service:
         self._ended = {}
         self._drain_asked_at = {}
         self.transition.drop()
+
+    def withdrawn(self) -> None:
+        """A change of the view was taken back: who waits for it asks again."""
+        self._waiting = {}
 
     def on_request(self, origin: Origin, request: Request) -> None:
         """Decide what can be decided at once; the rest is looked at again when it is repeated."""
@@ -151,7 +156,7 @@ class Service:
         member = view.find(origin.id)
         if member is None or member.incarnation != origin.incarnation:
             return True
-        if not self._free():
+        if not self._free() or self._would_leave_newcomers(view, member):
             return False
         if self._drains(view, member):
             if member.drain is not Drain.LEAVING:
@@ -162,6 +167,12 @@ class Service:
                 return False
         self.mastership.change(view.without_member(member.id))
         return True
+
+    @staticmethod
+    def _would_leave_newcomers(view: View, member: Member) -> bool:
+        """Whether no voter would be left, and someone who is about to become one."""
+        newcomers = any(other.newcomer for other in view.members)
+        return newcomers and not any(other.id != member.id for other in view.voters)
 
     @staticmethod
     def _drains(view: View, member: Member) -> bool:
@@ -229,7 +240,7 @@ class Service:
         view = self.context.view
         assert view is not None
         self._forget_drains(view)
-        if not self._waiting or view.base or not self.mastership.committed():
+        if not self._waiting or not view.sealed or not self.mastership.committed():
             return
         waiting, self._waiting = self._waiting, {}
         for request_id, address in waiting.items():

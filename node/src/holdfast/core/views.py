@@ -94,6 +94,9 @@ class View:
     base: tuple[Member, ...] = ()
     """The voters of the view before, as long as it is not certain that this one is committed;
     empty from then on. They have a say in who becomes master (`quorums`)."""
+    founding: int = 0
+    """How many of the members must confirm before this cluster exists: a majority of the initial
+    list. 0 once it does (`forming`)."""
     change: str = ""
     """The last state change that was applied, by its request; tells an asker the outcome."""
 
@@ -101,6 +104,11 @@ class View:
     def key(self) -> ViewKey:
         """Place of this view in the order of all views."""
         return (self.term, self.version)
+
+    @property
+    def sealed(self) -> bool:
+        """Whether it is certain that this view, or the one that it repeats, is committed."""
+        return not self.base and not self.founding
 
     @cached_property
     def attributes(self) -> Attributes:

@@ -6,7 +6,9 @@
     cut, split, flap  links that carry nothing: one way, between groups, on and off
     slow, mute        links that are slow, messages of one kind that are lost
     clock             a clock goes on at another rate
-    blackout          every process ends at once
+    blackout          every process ends at once, unless the cluster still waits for an arbiter's
+                      word about a member that never returns: who comes back can't tell any more
+                      whether it died in time
 
 What is bounded, so that the cluster has a chance: a member is *destroyed* only while those that
 can still come back are a majority of everyone who may be asked for a vote; with an arbiter, which
@@ -30,6 +32,7 @@ from holdfast.sim.options import Options
 from holdfast.sim.process import Process, Site
 from holdfast.sim.timeline import MILLISECOND, SECOND
 from holdfast.sim.triggers import PROTOCOL_KINDS, Blow, draw_trigger
+from holdfast.sim.workload import kind_of
 from holdfast.sim.world import World
 
 CALM_US: Final = 3 * SECOND
@@ -159,9 +162,11 @@ class Faults:
             process.clock.set_rate(1_000_000 + self.rng.randint(-skew, skew), self.world.now)
 
     def _blackout(self) -> None:
-        """Everyone ends at once, where everyone has a disk."""
+        """Everyone ends at once, where everyone who has data has a disk."""
         running = self.world.processes
-        if not all(process.site.persistent or _is_lite(process.site) for process in running):
+        if not all(p.site.persistent or kind_of(p) is Kind.LITE for p in running):
+            return
+        if not self._is_calm():
             return
         self.world.tell("blackout")
         self.world.marks["blackouts"] += 1
@@ -179,10 +184,21 @@ class Faults:
             return process.site.address not in self.options.config.initial
         if process.node.view is None and not any(v.find(process.member.id) for v in views):
             return True
+        if not self._somebody_stays(process, views[0]):
+            return False
         returning = self._returning(process)
         if all(_majority_left(view, returning) for view in views):
             return True
         return self._arbiter_saves(process, views[0])
+
+    def _somebody_stays(self, without: Process, newest: View) -> bool:
+        """A voter that was not asked to go: when all others have left, it is the cluster."""
+        return any(
+            process is not without
+            and not process.going
+            and any(voter.id == process.member.id for voter in newest.voters)
+            for process in self.world.processes
+        )
 
     def _newest_views(self) -> list[View]:
         """The newest view that anyone holds, and those that others hold, newest first."""
@@ -216,7 +232,7 @@ class Faults:
         others = [other for other in self.world.processes if other is not process]
         here = {other.member.id: other for other in others if other.awake}
         rest = [member for member in newest.members if member.id != process.member.id]
-        if newest.base or not any(member.votes for member in rest):
+        if not newest.sealed or not any(member.votes for member in rest):
             return False
         return self._led(newest) and all(_holds(here.get(member.id), newest) for member in rest)
 
@@ -302,12 +318,11 @@ class Faults:
         self._while(lambda: network.mute(kind), lambda: network.unmute(kind))
 
 
-def _is_lite(site: Site) -> bool:
-    return site.kind is Kind.LITE
-
-
 def _majority_left(view: View, returning: frozenset[MemberId]) -> bool:
-    """Of the voters, and of those before them as long as these have a say."""
+    """Of the voters, and of those before them as long as these have a say; and of a cluster that
+    is being founded, so many as make it exist (`docs/adr/0009`)."""
+    if sum(member.id in returning for member in view.members) < view.founding:
+        return False
     for voters in (view.voters, view.base):
         left = sum(1 for member in voters if member.id in returning)
         if voters and left * 2 <= len(voters):

@@ -78,13 +78,15 @@ class Process:
     wake_due: int | None = None
     """The moment for which a wake-up is in the queue of the world."""
     trigger: Trigger | None = None
-    rest: tuple[Event, Sequence[Effect], int] | None = None
-    """The step in whose middle it was paused, and how many of its effects were carried out."""
+    rest: Sequence[Effect] | None = None
+    """What is left to carry out of the step in whose middle it was paused."""
     steps: int = 0
     stepped_us: int = 0
     """When it made its last step; it may have been paused in its middle."""
     stepped_at: Millis = Millis(0)
     """The same moment on its own clock."""
+    going: bool = False
+    """Whether it was asked to leave or to become lite, whatever came of it."""
     seen: Seen = field(default_factory=Seen)
 
     @property

@@ -25,7 +25,7 @@ class Observer(Protocol):
     """Who watches the world: checkers, workload, faults, marks."""
 
     def stepped(self, process: Process, event: Event, effects: Sequence[Effect]) -> None:
-        """A process made a step, and is still there."""
+        """A process made a step; none of its effects is carried out yet."""
 
     def ended(self, process: Process) -> None:
         """A process crashed or stopped."""

@@ -36,8 +36,6 @@ class Workload:
         self.stopped = False
         self._asked = asked
         self._count = 0
-        self._going: dict[Process, None] = {}
-        """Who was asked to leave or to become lite, whatever came of it."""
         self._kinds = [kind for kind, _ in options.asks]
         self._weights = [weight for _, weight in options.asks]
         self._actions: dict[str, Callable[[], None]] = {
@@ -116,7 +114,7 @@ class Workload:
         process = self.rng.choice(right) if right and self.rng.random() < 0.9 else self._pick()
         if process is not None:
             if ask is Ask.DEMOTE:
-                self._going[process] = None
+                process.going = True
             self.ask(process, ask)
 
     def _demote(self) -> None:
@@ -126,18 +124,17 @@ class Workload:
     def _leave(self) -> None:
         process = self._pick()
         if process is not None and self.world.founded and self._data_left() > DATA_MEMBERS_MIN:
-            self._going[process] = None
+            process.going = True
             self.ask(process, Ask.LEAVE)
 
     def _data_left(self) -> int:
-        """Data members of the cluster that were not asked to go."""
-        return sum(
-            1
-            for process in self.world.processes
-            if process not in self._going
-            and process.node.view is not None
-            and kind_of(process) is Kind.DATA
-        )
+        """Voters that run and were not asked to go. Whoever was cut off for so long that the newest
+        view lists it no more is none: it can't go on when the others have left."""
+        processes = self.world.processes
+        views = [process.node.view for process in processes if process.node.view is not None]
+        newest = max(views, key=lambda view: view.key, default=None)
+        voters = {voter.id for voter in newest.voters} if newest is not None else set()
+        return sum(process.member.id in voters and not process.going for process in processes)
 
     # Joining -------------------------------------------------------------------------------------
 

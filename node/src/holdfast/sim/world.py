@@ -236,16 +236,10 @@ class World(Timeline):
         if process.alive and process.paused:
             self.story.tell(self.now, process.name, f"▶ goes on, {len(process.inbox)} events wait")
             process.paused = False
-            self._complete(process)
+            if process.rest is not None:
+                effects, process.rest = process.rest, None
+                self._carry_out(process, effects)
             self.plan(0, self._work_off, process)
-
-    def _complete(self, process: Process) -> None:
-        """Carry out the rest of a step in whose middle the process slept."""
-        if process.rest is not None:
-            event, effects, kept = process.rest
-            process.rest = None
-            self._carry_out(process, effects[kept:])
-            self._finish(process, event, effects)
 
     def _work_off(self, process: Process) -> None:
         """One of the waiting events; new ones queue behind them."""
@@ -282,19 +276,21 @@ class World(Timeline):
             raise self.violation("progress", f"more than {STEPS_MAX} steps")
         self._digest.update(_ENCODER.encode((self.now, process.name, type(event).__name__, event)))
         self.story.tell(self.now, process.name, event, effects)
+        # The step is made, whatever becomes of its effects: some may be seen elsewhere although
+        # the process sleeps before the last of them, or is gone.
+        for observer in self.observers:
+            observer.stepped(process, event, effects)
         trigger = process.trigger
         if trigger is not None:
             kept = trigger.strikes(event, effects)
             if kept is not None:
                 process.trigger = None
-                self._strike(process, trigger.blow, event, effects, kept)
+                self._strike(process, trigger.blow, effects, kept)
                 return
         self._carry_out(process, effects)
-        self._finish(process, event, effects)
+        self._finish(process)
 
-    def _strike(
-        self, process: Process, blow: Blow, event: Event, effects: Sequence[Effect], kept: int
-    ) -> None:
+    def _strike(self, process: Process, blow: Blow, effects: Sequence[Effect], kept: int) -> None:
         self.marks[f"{blow.name.lower()} inside a step"] += 1
         self._carry_out(process, effects[:kept])
         if blow is Blow.CRASH:
@@ -303,19 +299,16 @@ class World(Timeline):
             return
         if process.alive:
             self.pause(process)
-            process.rest = (event, effects, kept)
+            process.rest = effects[kept:]
             self.plan(self._pause_us(), self.resume, process)
 
     def _pause_us(self) -> int:
         """Mostly longer than a lease."""
         return int(self.rng.uniform(0.2, 4.0) * self.config.lease_ms * MILLISECOND)
 
-    def _finish(self, process: Process, event: Event, effects: Sequence[Effect]) -> None:
-        if process.alive:
-            for observer in self.observers:
-                observer.stepped(process, event, effects)
-            if not process.paused:
-                self._arm(process)
+    def _finish(self, process: Process) -> None:
+        if process.awake:
+            self._arm(process)
 
     def _raised(self, process: Process, error: Exception) -> InvariantViolated:
         name = "the core raises nothing"

@@ -93,7 +93,7 @@ BUGS: Final = (
         "promise-forgotten",
         "A voter promises and does not remember it: two masters share a term.",
         partial(replaced, Election, "_promise", promises_and_forgets),
-        start=30,
+        start=60,
     ),
     Bug(
         "one-vote-is-enough",
@@ -117,7 +117,7 @@ BUGS: Final = (
         "rows-not-written",
         "The table never reaches the disk: a whole cluster that comes back knows no partition.",
         partial(replaced, Context, "persist_rows", writes_no_rows),
-        start=4,
+        start=30,
     ),
     Bug(
         "gate-removed",

@@ -15,7 +15,7 @@ from holdfast.sim.bugs.fault import Bug, replaced
 
 _commit_next: Final = Execution._commit_next
 _commit: Final = Participation._commit
-_received: Final = Participation._received
+_look: Final = Participation._look_at_reached
 
 
 def commits_alone(execution: Execution, running: Running, word: Word | None = None) -> None:
@@ -37,8 +37,8 @@ def serves_by_commit(participation: Participation, active: Active) -> None:
 
 
 def drops_when_ready(participation: Participation, active: Active) -> None:
-    """In the place of `Participation._received`: what was sent is not kept any longer."""
-    _received(participation, active)
+    """In the place of `Participation._look_at_reached`: what was given is not kept any longer."""
+    _look(participation, active)
     if active.part is Part.HANDED_OVER:
         participation.context.drop(active.migration.partition)
 
@@ -106,6 +106,6 @@ BUGS: Final = (
     Bug(
         "source-drops-early",
         "An owner drops its data once it is copied; if the migration fails, it owns nothing.",
-        partial(replaced, Participation, "_received", drops_when_ready),
+        partial(replaced, Participation, "_look_at_reached", drops_when_ready),
     ),
 )

@@ -26,6 +26,8 @@ class Lineage:
         self._ownership = ownership
         self._right: dict[Place, int] = {}
         self._past: dict[Place, set[int]] = {}
+        self._lost_by: dict[Place, Process] = {}
+        """Who said last that the partition was lost."""
 
     def stepped(self, change: Change) -> None:
         """First what was lost, then what is held, then what is served."""
@@ -53,6 +55,7 @@ class Lineage:
                     f" {process.name} holds it",
                 )
         place = (view.cluster, partition)
+        self._lost_by[place] = change.process
         if place in self._right:
             self._past.setdefault(place, set()).add(self._right.pop(place))
 
@@ -62,12 +65,13 @@ class Lineage:
             if held.get(partition) == fragment:
                 continue
             place = (view.cluster, partition)
-            right = self._right.setdefault(place, fragment.epoch)
-            if fragment.epoch != right and fragment.epoch not in self._past.get(place, ()):
+            if fragment.epoch in self._past.get(place, ()):
+                continue
+            if self._right.setdefault(place, fragment.epoch) != fragment.epoch:
                 raise self.world.violation(
                     "no partition begins anew",
                     f"{change.process.name} begins partition {partition} anew with epoch"
-                    f" {fragment.epoch}; it lives with epoch {right}",
+                    f" {fragment.epoch}; it lives with epoch {self._right[place]}",
                 )
 
     def _served(self, process: Process) -> None:
@@ -84,4 +88,15 @@ class Lineage:
                 )
 
     def ended(self, process: Process) -> None:
-        """Its data may be gone; what is right stays right."""
+        """Its data may be gone; what is right stays right. But a loss that it had not persisted was
+        never told to anyone (the gate of the core holds that back): the data lives on."""
+        if not process.site.persistent:
+            return
+        disk = process.site.disk
+        image = None if disk is None else disk.image()
+        epochs = {} if image is None else {row.partition: row.epoch for row in image.rows}
+        for place in [place for place, who in self._lost_by.items() if who is process]:
+            del self._lost_by[place]
+            if self._right.get(place) != epochs.get(place[1]):
+                self._right.pop(place, None)
+                self._past.get(place, set()).discard(epochs.get(place[1], -1))

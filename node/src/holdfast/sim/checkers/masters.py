@@ -46,5 +46,12 @@ class Masters:
             )
 
     def ended(self, process: Process) -> None:
-        """It leads no more."""
+        """It leads no more. A term whose claim it had not persisted was never claimed: nobody
+        heard of it, and its next stay may claim it again."""
         self._leading.pop(process, None)
+        disk = process.site.disk
+        if disk is None:
+            return
+        for place, first in tuple(self._of_term.items()):
+            if first is process and place[1] > disk.promised:
+                del self._of_term[place]

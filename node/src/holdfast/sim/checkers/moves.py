@@ -8,7 +8,7 @@ from holdfast.core.states import Rebalance
 from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.ids import MemberId, PartitionId
-from holdfast.sim.checkers.watch import Change, running
+from holdfast.sim.checkers.watch import Change, listed, running
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
@@ -21,6 +21,9 @@ class Moves:
         self._begun: dict[tuple[str, MigrationId], None] = {}
         self._candidates: dict[str, int] = {}
         """How many members a partition could be on when the last plan was made."""
+        self._copies: dict[str, list[int]] = {}
+        """How many copies each partition had then: the `now` of "never below min(now, target)".
+        A plan may add one on its way and take it back later."""
 
     def stepped(self, change: Change) -> None:
         """Only masters begin migrations and change rows."""
@@ -29,9 +32,20 @@ class Moves:
             return
         self._check_begun(change, view)
         self._check_load(change.process)
-        for before, after in change.rows:
+        for held, after in change.rows:
+            before = self._newest_before(view, held, after)
             if not change.view_changed and before.replicas != after.replicas:
                 self._check_copies(change.process, view, before, after)
+
+    def _newest_before(self, view: View, held: Row, after: Row) -> Row:
+        """What the row was: a master that settles may have held an older one than others did."""
+        rows = (
+            process.node.table.row(after.partition)
+            for process in self.world.processes
+            if listed(process, view)
+        )
+        older = (row for row in rows if held.version < row.version < after.version)
+        return max(older, key=lambda row: row.version, default=held)
 
     def _check_begun(self, change: Change, view: View) -> None:
         """What begins now was allowed before the step, or is after it."""
@@ -39,6 +53,8 @@ class Moves:
         begun: list[Notice | Send] = []
         for notice in change.notices:
             if notice.kind is NoticeKind.MIGRATIONS_PLANNED:
+                rows = change.process.node.table.rows
+                self._copies[view.cluster] = [len(row.holders) for row in rows]
                 self._candidates[view.cluster] = len(view.candidates)
                 begun.append(notice)
         for sent in change.sends:
@@ -74,7 +90,9 @@ class Moves:
             or before.partition in here[m].node.fragments
         ]
         candidates = self._candidates.get(view.cluster, 0)
-        target = min(len(after.replicas), len(view.candidates), candidates)
+        copies = self._copies.get(view.cluster)
+        planned = 0 if copies is None else copies[before.partition]
+        target = min(len(after.replicas), len(view.candidates), candidates, planned)
         if len(kept) < min(len(live), target):
             raise self.world.violation(
                 "copies never dip",

@@ -1,0 +1,179 @@
+"""Seeds that broke an invariant once, each with the name of what went wrong.
+
+A seed keeps its meaning only as long as options are drawn, and members behave, as they did then.
+So each rule that was mended has a test of its own besides, named here in brackets.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from holdfast.sim.run import Run
+
+CORE: Final = (
+    (
+        452,
+        "a removal needed a voter that died",
+        "A silent voter was taken out, another died before it confirmed that, and the two that"
+        " lived could not decide without it for ever [core/test_withdrawal].",
+    ),
+    (
+        608,
+        "a removal needed a voter that died, on disks",
+        "The same where the silent one comes back from files [core/test_withdrawal].",
+    ),
+    (
+        1014,
+        "a leaving master needed a voter that died",
+        "The master had taken itself out, and the rest could not confirm that"
+        " [core/test_withdrawal].",
+    ),
+    (
+        1413,
+        "a removal and a newcomer",
+        "The change that could not be committed also kept the door shut [core/test_withdrawal].",
+    ),
+    (
+        3296,
+        "a demotion needed a voter that died",
+        "Becoming lite is a change of the voters like any other [core/test_withdrawal].",
+    ),
+    (
+        3830,
+        "a voter died at the door",
+        "A lone voter made another of a newcomer that died at once [core/test_withdrawal].",
+    ),
+    (
+        1132,
+        "a founding that reached nobody",
+        "Its founder kept a cluster that never came to be, while the others founded another"
+        " [core/test_forming].",
+    ),
+    (
+        2866,
+        "a founding that reached nobody, asked for a state",
+        "The same; requests at that founder were never answered [core/test_forming].",
+    ),
+    (
+        7711,
+        "a promise to a second founder",
+        "Whoever had promised it could learn nothing of the first view, and not vote in it"
+        " [core/test_forming].",
+    ),
+    (
+        8911,
+        "a second founder that could not go on",
+        "It had claimed a term itself and took no view of an older one [core/test_forming].",
+    ),
+    (
+        2444,
+        "a recovery waited for a member that was to leave",
+        "Asked to leave, it did not ask for its place, and the policy `full` waits for ever"
+        " [core/test_forming].",
+    ),
+    (
+        992,
+        "a recovery of eleven waited for a member that was to leave",
+        "The same with an arbiter [core/test_forming].",
+    ),
+    (
+        3781,
+        "the last voter left two newcomers",
+        "Nobody that was left had a vote [core/test_service].",
+    ),
+    (
+        2043,
+        "a copy was given up for one that had not begun",
+        "The owner had not heard that it holds the partition [core/test_execution].",
+    ),
+    (
+        8346,
+        "a partition was lost while its holder stood at the door",
+        "It was let in by the very step that gave away what it held [core/test_rebalancing].",
+    ),
+    (
+        10256,
+        "a dead stay was let in",
+        "Its request came after the word of its death, and it left in the same step"
+        " [core/test_joining].",
+    ),
+)
+"""What the core did wrong."""
+
+HARNESS: Final = (
+    (
+        550,
+        "a loss was told by a step that was cut off",
+        "The checker saw the step only when the process went on, and the new owner before"
+        " [sim/test_world].",
+    ),
+    (
+        2293,
+        "a loss was told by a step that ended in a crash",
+        "The checker never saw that step [sim/test_world].",
+    ),
+    (
+        8277,
+        "a loss was told by a step that ended the stay",
+        "The checker never saw the last step of a member that leaves [sim/test_world].",
+    ),
+    (
+        2746,
+        "a view that nobody ever saw",
+        "It was made and lost before it was on disk, so its maker made that version again"
+        " [sim/test_checkers_forgive].",
+    ),
+    (
+        1384,
+        "a plan gave back a copy that it had added",
+        "Never fewer than min(now, target) is said of the plan, not of each step"
+        " [sim/test_checkers_forgive].",
+    ),
+    (
+        2700,
+        "a master that settled held an older row",
+        "It was compared with its own row, and not with the one that others had committed"
+        " [sim/test_checkers_forgive].",
+    ),
+    (
+        875,
+        "a state was changed and a stranger let in by one step",
+        "Two versions of the view were made, and the second was judged by the state before both"
+        " [sim/test_checkers_forgive].",
+    ),
+    (
+        2754,
+        "everyone left but members that were cut off",
+        "The workload counted these among those that stay.",
+    ),
+    (
+        5846,
+        "the last member that stayed was destroyed",
+        "The other voter had been asked to leave, and did.",
+    ),
+    (
+        7862,
+        "a blackout took data without files",
+        "A lite site whose member had been promoted counted as lite.",
+    ),
+    (
+        3014,
+        "a blackout before the arbiter's word",
+        "Who comes back from files can't tell whether the lost member died in time.",
+    ),
+    (
+        250,
+        "a founder was destroyed while it founded",
+        "Three of four initial members had met, and a majority of four was needed.",
+    ),
+)
+"""What the simulator expected wrongly, or did beyond what can be survived."""
+
+SEEDS: Final = (*CORE, *HARNESS)
+
+
+@pytest.mark.parametrize(("seed", "name", "why"), SEEDS, ids=[f"{s[0]} {s[1]}" for s in SEEDS])
+def test_seed_that_broke_once_holds(seed: int, name: str, why: str) -> None:
+    assert Run(seed).verdict().violation is None, f"{name}: {why}"
