@@ -13,7 +13,7 @@ from holdfast.core.messages import (
 )
 from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.node import Node
-from holdfast.core.table import Row
+from holdfast.core.table import REIGN_BITS, Row
 from holdfast.ids import NO_INDEX, MemberId, Replicas, Term, Version
 from tests.core.harness import (
     A,
@@ -54,17 +54,23 @@ def published(cluster: Cluster, held: Row, *completed: Completed) -> None:
     cluster.inject(a, B, Publication(Term(1), 9, (held,), completed))
 
 
-def owning(*, backup_count: int = 1) -> tuple[Cluster, Node]:
+REIGN = 1
+"""Of the owner at version 3."""
+NEXT_REIGN = 1 << REIGN_BITS
+"""Of the first owner whom the master of term 1 has put in its place."""
+
+
+def owning(*, backup_count: int = 1, **settings: object) -> tuple[Cluster, Node]:
     """B owns partition 0 at version 3."""
-    cluster = follower(backup_count=backup_count)
-    published(cluster, row(0, 3, B, None, None))
+    cluster = follower(backup_count=backup_count, **settings)
+    published(cluster, row(0, 3, B, None, None, reign=REIGN))
     return cluster, cluster.nodes[B]
 
 
 def lacking() -> tuple[Cluster, Node]:
     """C owns partition 0 at version 3, and B has no index."""
     cluster = follower()
-    published(cluster, row(0, 3, C, None, None))
+    published(cluster, row(0, 3, C, None, None, reign=REIGN))
     return cluster, cluster.nodes[B]
 
 

@@ -36,6 +36,8 @@ from tests.core.harness import (
 from tests.core.migrating import (
     DATA,
     GIVE,
+    NEXT_REIGN,
+    REIGN,
     TAKE,
     P,
     a,
@@ -62,7 +64,7 @@ def test_destination_keeps_the_data_aside_until_the_commit() -> None:
     assert P not in node.fragments
     cluster.inject(a, B, CommitRequest(TAKE))
     assert node.fragments[P] == DATA
-    assert node.table.row(P) == row(0, 4, B, None, None)
+    assert node.table.row(P) == row(0, 4, B, None, None, reign=NEXT_REIGN)
     assert cluster.messages(CommitAck) == [CommitAck(TAKE.id, P)]
 
 
@@ -71,9 +73,10 @@ def test_new_owner_serves_only_when_the_master_has_published() -> None:
     cluster.grant()
     cluster.inject(a, B, CommitRequest(TAKE))
     assert node.serving(P, Millis(cluster.now)) is Serving.NONE
-    published(cluster, row(0, 3, C, None, None))
+    published(cluster, row(0, 3, C, None, None, reign=REIGN))
     assert node.serving(P, Millis(cluster.now)) is Serving.NONE
-    published(cluster, row(0, 4, B, None, None), Completed(TAKE, Outcome.SUCCESS))
+    decided = row(0, 4, B, None, None, reign=NEXT_REIGN)
+    published(cluster, decided, Completed(TAKE, Outcome.SUCCESS))
     assert node.serving(P, Millis(cluster.now)) is Serving.ALL
 
 

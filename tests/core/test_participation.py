@@ -40,6 +40,8 @@ from tests.core.harness import (
 )
 from tests.core.migrating import (
     GIVE,
+    NEXT_REIGN,
+    REIGN,
     TAKE,
     P,
     a,
@@ -56,8 +58,13 @@ from tests.core.migrating import (
 # The owner ----------------------------------------------------------------------------------------
 
 
-def test_owner_sends_the_data_holds_back_writes_and_says_ready() -> None:
-    cluster, node = owning()
+@pytest.mark.parametrize(
+    ("stale_read_disabled", "handed_over"), [(True, Serving.NONE), (False, Serving.READS)]
+)
+def test_owner_names_the_data_holds_back_writes_and_says_ready(
+    stale_read_disabled: bool, handed_over: Serving
+) -> None:
+    cluster, node = owning(stale_read_disabled=stale_read_disabled)
     cluster.grant()
     cluster.inject(a, B, MigrationRequest(GIVE, ()))
     (push,) = cluster.messages(FragmentPush, to=C)
@@ -66,7 +73,7 @@ def test_owner_sends_the_data_holds_back_writes_and_says_ready() -> None:
     assert ready(cluster) is None
     cluster.inject(c, B, FragmentAck(GIVE.id, P, ""))
     assert ready(cluster) == ""
-    assert node.serving(P, Millis(cluster.now)) is Serving.READS
+    assert node.serving(P, Millis(cluster.now)) is handed_over
 
 
 def test_owner_repeats_data_that_is_not_confirmed_and_its_word_when_asked_again() -> None:
@@ -117,7 +124,7 @@ def test_confirmation_of_another_migration_counts_for_nothing(ack: FragmentAck) 
 
 def test_owner_that_only_changes_its_own_index_sends_nothing() -> None:
     cluster = follower()
-    published(cluster, row(0, 3, B, C, None))
+    published(cluster, row(0, 3, B, C, None, reign=REIGN))
     clear = migration((B, C, None), (B, None, None), move(C, None, 1))
     cluster.inject(a, B, MigrationRequest(clear, ()))
     assert cluster.messages(FragmentPush) == []
@@ -141,8 +148,9 @@ def test_owner_refuses_what_does_not_fit_its_table(request_: Migration, reason: 
 def test_owner_without_the_data_refuses() -> None:
     cluster, node = owning()
     node.context.drop(P)
+    node.data.drop(P)
     cluster.inject(a, B, MigrationRequest(GIVE, ()))
-    assert ready(cluster) == "the data is not here"
+    assert ready(cluster) == "the data is not here, or not mine yet"
 
 
 def test_participant_with_an_open_migration_refuses_another_of_the_partition() -> None:
@@ -186,7 +194,7 @@ def test_participant_first_catches_up_with_completed_migrations() -> None:
     stale = Completed(replace(GIVE, version_before=Version(1)), Outcome.SUCCESS)
     now = replace(GIVE, version_before=Version(6))
     cluster.inject(a, B, MigrationRequest(now, (elsewhere, stale, first, failed)))
-    assert node.table.row(P) == row(0, 6, B, None, None)
+    assert node.table.row(P) == row(0, 6, B, None, None, reign=NEXT_REIGN)
     assert node.active_migrations() == (now,)
 
 

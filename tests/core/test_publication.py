@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.core.config import Config
 from holdfast.core.context import Context
+from holdfast.core.data.service import DataService
 from holdfast.core.effects import Send
 from holdfast.core.membership import Membership
 from holdfast.core.messages import (
@@ -21,6 +22,7 @@ from holdfast.core.messages import (
 )
 from holdfast.core.participation import Participation
 from holdfast.core.publication import ROWS_MAX, Publisher
+from holdfast.core.serving import Serving
 from holdfast.core.table import Row
 from holdfast.ids import Address, MemberId, Millis, PartitionId, Replicas, Term, Version
 from tests.core.harness import A, B, C, D, address_of, member, partition, row, view_of
@@ -33,7 +35,10 @@ def publisher_of(partitions: int = PARTITIONS) -> Publisher:
     """A is the master; B and C are subscribed and hold what A holds."""
     context = Context(Config(partition_count=partitions, replica_count=2), member(A))
     context.view = view_of(member(A), member(B), member(C))
-    publisher = Publisher(context, Participation(context, Membership(context)))
+    membership = Membership(context)
+    participation = Participation(context, membership)
+    DataService(context, membership, participation, lambda *_: Serving.ALL)
+    publisher = Publisher(context, participation)
     for other in (B, C):
         publisher.subscribe(other, context.table.versions)
     return publisher

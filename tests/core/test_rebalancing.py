@@ -13,7 +13,7 @@ from holdfast.core.node import Node
 from holdfast.core.rebalancing import Activity
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind
-from holdfast.ids import MemberId, Millis, PartitionId, Replicas, Version
+from holdfast.ids import MemberId, Millis, PartitionId, Replicas, Term, Version
 from tests.core.harness import (
     A,
     B,
@@ -357,7 +357,7 @@ def test_member_that_asked_and_fell_silent_is_awaited_for_a_while_only() -> None
     cluster, master, owned = alone_with_files_of_b()
     cluster.drops = [losing(PublicationAck)]
     held = next(row for row in master.table.rows if row.owner == A)
-    master.leadership.publisher.change([held.changed(Version(held.version + 1), held.replicas)])
+    master.leadership.publisher.change([held.changed(Version(held.version + 1), held.replicas, Term(1))])
     cluster.start(member(B, 2, persistent=True))
     cluster.run_until(lambda: master.leadership.joining.asks_until(B) is not None)
     cluster.crash(B)

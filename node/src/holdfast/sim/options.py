@@ -112,6 +112,7 @@ def _weights_text(weights: Sequence[tuple[str, int]]) -> str:
 def draw_options(seed: int, rng: random.Random) -> Options:
     """Everything that a run depends on besides the code."""
     sites = draw_sites(rng)
+    chance = random.Random(f"applications of {seed}")  # with none of them all else is as drawn
     return Options(
         seed=seed,
         sites=sites,
@@ -124,8 +125,8 @@ def draw_options(seed: int, rng: random.Random) -> Options:
         ask_gap_ms=rng.choice((700, 2_000, 5_000)),
         start_spread_ms=rng.choice((0, 200, 3_000)),
         safety_ms=rng.choice((15_000, 25_000, 40_000)),
-        clients=rng.choice((0, 2, 4, 6)),
-        client_think_ms=rng.choice((50, 200, 500)),
+        clients=chance.choice((0, 2, 4, 6)),
+        client_think_ms=chance.choice((50, 200, 500)),
     )
 
 

@@ -237,7 +237,7 @@ class Holding:
 
     def follow(self, index: int) -> None:
         """I am a backup, or nothing any more (`NO_INDEX`)."""
-        self.reign, self.index = 0, index
+        self.reign, self.index, self.resuming = 0, index, False
         for copy in self:
             if index > 0:
                 copy.follow(index)

@@ -119,13 +119,9 @@ class Holdings:
     def resumes(self) -> tuple[tuple[PartitionId, int], ...]:
         """Partitions that are mine, and in whose reign I have written before a restart: what I
         wrote last may have been lost, so I must not number anything in it again."""
-        table, me = self.context.table, self.context.me.id
-        rows = (table.row(partition) for partition in self.here)
-        return tuple(
-            (row.partition, row.reign)
-            for row in rows
-            if row.owner == me and not self.here[row.partition].may_lead(row.reign)
-        )
+        waiting = (holding for holding in self.here.values() if holding.resuming)
+        rows = (self.context.table.row(holding.partition) for holding in waiting)
+        return tuple((row.partition, row.reign) for row in rows if row.owner == self.context.me.id)
 
     def drop(self, partition: PartitionId) -> None:
         """Have it no more."""

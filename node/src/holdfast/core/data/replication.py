@@ -203,8 +203,6 @@ class Replication:
         if stream is not None:
             stream.heard_at = self.context.now
             stream.acknowledge(ack, self.desk.met)
-            for partition in [each for each, ticket in self.barriers.items() if ticket.done]:
-                del self.barriers[partition]
 
     def advance(self) -> None:
         """Send again what nobody has acknowledged for a while; forget those who are gone."""
@@ -212,6 +210,8 @@ class Replication:
         for stay in tuple(self.streams):
             if view is None or not view.has(*stay):
                 self._gone(stay)
+        for partition in [each for each, barrier in self.barriers.items() if barrier.done]:
+            del self.barriers[partition]
         if not self.context.timers.due(SEND_AGAIN, now):
             return
         for stay, stream in self.streams.items():

@@ -4,7 +4,8 @@ A bug is a name and a way to put a wrong function in the place of a right one, f
 context lasts. It is switched on by name, so that a worker process of its own can do it too.
 
 The faults themselves stand by subject: `members` (views, leases, votes), `masters` (the mandate, a
-new master's first work, repair), `moves` (migrations and the rows that they change).
+new master's first work, repair), `moves` (migrations and the rows that they change), `data`
+(replication, acknowledgements, sync, files).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from holdfast.errors import IllegalArgument
-from holdfast.sim.bugs import masters, members, moves
+from holdfast.sim.bugs import data, masters, members, moves
 from holdfast.sim.bugs.fault import Bug, replaced
 
 __all__ = ["BUGS", "Bug", "active", "register", "replaced"]
@@ -39,5 +40,5 @@ def active(name: str | None) -> AbstractContextManager[None]:
     return BUGS[name].apply()
 
 
-for _bug in (*members.BUGS, *masters.BUGS, *moves.BUGS):
+for _bug in (*members.BUGS, *masters.BUGS, *moves.BUGS, *data.BUGS):
     register(_bug)

@@ -1,0 +1,184 @@
+"""Wrong ways to keep data: replication, acknowledgements, anti-entropy, sync, files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from holdfast.core import participation
+from holdfast.core.context import Context
+from holdfast.core.data import content, giving, pulling, vectors
+from holdfast.core.data.copies import Holding
+from holdfast.core.data.giving import Giving
+from holdfast.core.data.journal import Gap, Journal
+from holdfast.core.data.replicas import Replicas, Sender
+from holdfast.core.data.replication import Replication
+from holdfast.core.data.streams import Stream
+from holdfast.core.data.tickets import Desk, Ticket
+from holdfast.core.data.vectors import Backup, Lineage, Vector, Verdict
+from holdfast.core.data_messages import BackupAck, MutationRun
+from holdfast.core.messages import Origin
+from holdfast.core.stores.containers import Container
+from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.record import CHANGE, FLAGS_AT, Kind
+from holdfast.core.table import Row
+from holdfast.ids import MemberId, PartitionId, Term
+from holdfast.sim.bugs.fault import Bug, replaced
+
+_judge: Final = vectors.judge
+_take_run: Final = Replicas._take_run
+_takers_of: Final = Replication.takers_of
+_keys_in: Final = content.keys_in
+_since: Final = Journal.since
+_returned: Final = Backup.returned
+_reset: Final = Giving.reset
+
+
+def does_nothing(*_: object) -> None:
+    """In the place of something that matters."""
+
+
+def takes_gaps_for_next(*arguments: Any, **known: Any) -> Verdict:
+    """In the place of `vectors.judge`: what is missing is not noticed."""
+    verdict = _judge(*arguments, **known)
+    return Verdict.NEXT if verdict is Verdict.GAP else verdict
+
+
+def forgets_its_doubts(replicas: Replicas, origin: Origin, sender: Sender) -> None:
+    """In the place of `Replicas._acknowledge`: dirty copies count as backups."""
+    replicas.context.send(origin.address, BackupAck(sender.number, ()))
+
+
+def takes_any_reign(replicas: Replicas, origin: Origin, run: MutationRun) -> bool:
+    """In the place of `Replicas._take_run`: whoever sends is the owner."""
+    holding = replicas.holdings.get(run.partition)
+    if holding is None or (holding.index < 1 and holding.target < 0) or holding.reign:
+        return True
+    copy = holding.copy(run.name)
+    if replicas._judge(copy, run):
+        replicas._apply(holding, copy, run)
+    return True
+
+
+def acknowledges_first(stream: Stream, ack: BackupAck, met: Any) -> None:
+    """In the place of `Stream.acknowledge`: any word of the receiver is good for everything."""
+    del ack
+    while stream.kept:
+        flight = stream.kept.popleft()
+        stream.kept_bytes -= flight.size
+        for _, ticket in flight.needs:
+            met(ticket)
+
+
+def leaves_destinations_out(
+    replication: Replication, partition: PartitionId
+) -> tuple[tuple[MemberId, int], ...]:
+    """In the place of `Replication.takers_of`: what is written during a copy stays here."""
+    row = replication.context.table.row(partition)
+    pairs = _takers_of(replication, partition)
+    return tuple(pair for pair in pairs if pair[0] in row.replicas)
+
+
+def skips_a_leaf(fragment: Fragment, leaves: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    """In the place of `content.keys_in`: every other leaf is overlooked."""
+    return ((leaf, key) for leaf, key in _keys_in(fragment, leaves) if leaf % 2)
+
+
+def knows_no_gap(journal: Journal, known: vectors.Known) -> tuple[bytes, ...]:
+    """In the place of `Journal.since`: what is forgotten did not happen."""
+    keys = _since(journal, known)
+    return () if isinstance(keys, Gap) else keys
+
+
+def trusts_the_old_owner(index: int, owner: Vector, lineage: Lineage) -> Backup:
+    """In the place of `Backup.returned`: whoever was the owner lacks nothing."""
+    return replace(_returned(index, owner, lineage), dirty=False, whole=None)
+
+
+def changes_anything(fragment: Fragment, key: bytes, kind: Kind, record: bytes) -> bool:
+    """In the place of `Fragment._apply_change`: on whatever version is here."""
+    del kind
+    from holdfast.core.stores.fragment import _read_change
+
+    _, change, arguments = _read_change(record)
+    value = fragment.records.get(key)
+    if isinstance(value, Container) and record[FLAGS_AT] & CHANGE:
+        value.apply(change, arguments)
+        value.version = record[:10]
+    return True
+
+
+def has_always_reached(*_: object) -> bool:
+    """In the place of `participation.has_reached`."""
+    return True
+
+
+def answers_as_done(desk: Desk, ticket: Ticket) -> None:
+    """In the place of `Desk.give_up`: what is not known is told as done."""
+    ticket.answered = True
+    session = desk.sessions.get(ticket.session)
+    if session is not None:
+        desk._let_out(ticket.session, session)
+
+
+def keeps_its_reign(row: Row, term: Term) -> int:
+    """In the place of `Row._next_reign`: the next owner numbers like the last."""
+    del term
+    return row.reign or 1
+
+
+def may_always_lead(holding: Holding, reign: int) -> bool:
+    """In the place of `Holding.may_lead`: a restart changes nothing."""
+    del holding, reign
+    return True
+
+
+def trusts_its_files(holding: Holding, _: object = None) -> bool:
+    """In the place of `Holding.lacking`: what is here is enough."""
+    del holding
+    return False
+
+
+BUGS: Final = (
+    Bug("gap-not-marked", "A backup that missed mutations does not notice.",
+        partial(replaced, vectors, "judge", takes_gaps_for_next)),
+    Bug("doubts-not-told", "A copy that lacks something counts as a backup.",
+        partial(replaced, Replicas, "_acknowledge", forgets_its_doubts)),
+    Bug("reign-ignored", "A backup takes mutations of an owner that was replaced.",
+        partial(replaced, Replicas, "_take_run", takes_any_reign)),
+    Bug("any-word-acknowledges", "A write counts as safe before its backup has it.",
+        partial(replaced, Stream, "acknowledge", acknowledges_first)),
+    Bug("backups-not-awaited", "A write is acknowledged before any backup has it.",
+        partial(replaced, Replication, "await_backups", does_nothing)),
+    Bug("keys-in-flight-read", "A read sees a write that no backup has yet.",
+        partial(replaced, Ticket, "await_other", does_nothing)),
+    Bug("no-barrier", "A new owner shows what its backups do not have.",
+        partial(replaced, Replication, "begin_reign", does_nothing)),
+    Bug("destination-left-out", "What is written during a copy does not reach the destination.",
+        partial(replaced, Replication, "takers_of", leaves_destinations_out)),
+    Bug("final-check-skipped", "The hand-over does not wait for the last mutations.",
+        partial(replaced, participation, "has_reached", has_always_reached)),
+    Bug("leaf-skipped", "The comparison of two copies overlooks some keys.",
+        partial(replaced, giving, "keys_in", skips_a_leaf)),
+    Bug("journal-without-gaps", "A journal that has forgotten says that nothing has changed.",
+        partial(replaced, Journal, "since", knows_no_gap)),
+    Bug("old-owner-trusted", "Who was the owner before takes its copy for complete.",
+        partial(replaced, Backup, "returned", staticmethod(trusts_the_old_owner))),
+    Bug("change-on-any-version", "A change of a container is applied to another version of it.",
+        partial(replaced, Fragment, "_apply_change", changes_anything)),
+    Bug("unknown-told-as-done", "A write of unknown outcome is answered as done.",
+        partial(replaced, Desk, "give_up", answers_as_done)),
+    Bug("permits-kept", "The end of a sync does not return its permit.",
+        partial(replaced, Giving, "on_end", does_nothing)),
+    Bug("reign-not-raised", "Two owners number their mutations alike.",
+        partial(replaced, Row, "_next_reign", keeps_its_reign)),
+    Bug("mutations-not-written", "What was acknowledged is not on disk.",
+        partial(replaced, Context, "persist_mutations", does_nothing)),
+    Bug("files-trusted", "A copy from files is taken for current.",
+        partial(replaced, Holding, "lacking", trusts_its_files)),
+    Bug("deletions-not-synced", "A sync brings what is new and leaves what is gone.",
+        partial(replaced, pulling, "listed_difference",
+                lambda *found: replace(content.listed_difference(*found), delete=()))),
+)  # fmt: skip
