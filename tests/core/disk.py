@@ -1,4 +1,4 @@
-"""The sum of the records that a member persisted, for the harness."""
+"""The sum of the records that a member persisted, for the harness and for scenarios."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ from dataclasses import dataclass, field
 from holdfast.core.effects import (
     FragmentRecord,
     MembershipRecord,
+    MutationsRecord,
     Record,
     RowsRecord,
     StableRecord,
 )
-from holdfast.core.events import (
-    Image,
-)
-from holdfast.core.messages import (
-    Fragment,
-    StableTable,
-)
+from holdfast.core.events import Image
+from holdfast.core.messages import Fragment, StableTable
 from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.ids import PartitionId, Term
+from holdfast.sim.disk import Written
 
 
-@dataclass
+@dataclass(slots=True)
 class Disk:
-    """The sum of the records that a member persisted."""
+    """What a member has on stable storage."""
 
     incarnation: int = 0
     promised: Term = Term(0)
@@ -33,26 +30,36 @@ class Disk:
     rows: dict[PartitionId, Row] = field(default_factory=dict)
     stable: StableTable | None = None
     fragments: dict[PartitionId, Fragment] = field(default_factory=dict)
+    data: dict[PartitionId, dict[bytes, Written]] = field(default_factory=dict)
+    """Of the history that `generations` names, by fragment."""
+    generations: dict[PartitionId, int] = field(default_factory=dict)
 
     def write(self, record: Record) -> None:
         """One more record."""
-        if isinstance(record, MembershipRecord):
-            self.incarnation, self.promised = record.incarnation, record.promised
-            self.view = record.view
-        elif isinstance(record, RowsRecord):
-            if record.fresh:
-                self.rows = {}
-            self.rows.update({row.partition: row for row in record.rows})
-        elif isinstance(record, StableRecord):
-            self.stable = record.stable
-        else:
-            self._fragment(record)
+        match record:
+            case MembershipRecord(incarnation=incarnation, promised=promised, view=view):
+                self.incarnation, self.promised, self.view = incarnation, promised, view
+            case RowsRecord(rows=rows, fresh=fresh):
+                kept = {} if fresh else self.rows
+                self.rows = {**kept, **{row.partition: row for row in rows}}
+            case StableRecord(stable=stable):
+                self.stable = stable
+            case FragmentRecord(partition=partition, fragment=None):
+                self.fragments.pop(partition, None)
+                self.data.pop(partition, None)
+            case FragmentRecord(partition=partition, fragment=Fragment() as fragment):
+                self.fragments[partition] = fragment
+                self._begin(partition, fragment.epoch)
+            case MutationsRecord(partition=partition, generation=generation, name=name):
+                self._begin(partition, generation)
+                self.data[partition].setdefault(name, Written(record)).add(record)
 
-    def _fragment(self, record: FragmentRecord) -> None:
-        if record.fragment is None:
-            self.fragments.pop(record.partition, None)
-        else:
-            self.fragments[record.partition] = record.fragment
+    def _begin(self, partition: PartitionId, generation: int) -> None:
+        """What there is of another history is over."""
+        if self.generations.get(partition) != generation:
+            self.data.pop(partition, None)
+        self.generations[partition] = generation
+        self.data.setdefault(partition, {})
 
     def image(self) -> Image:
         """What a process finds when it starts."""
@@ -62,5 +69,10 @@ class Disk:
             view=self.view,
             rows=tuple(self.rows.values()),
             stable=self.stable,
-            fragments=tuple((p, f.epoch, f.counter) for p, f in self.fragments.items()),
+            fragments=tuple((p, f.epoch, f.counter) for p, f in sorted(self.fragments.items())),
+            data=tuple(
+                written.recovered()
+                for partition in sorted(self.fragments)
+                for written in self.data.get(partition, {}).values()
+            ),
         )

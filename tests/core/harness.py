@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 from itertools import count
+from random import Random
 from typing import TypeVar
 
 from holdfast.core.config import Config
@@ -21,11 +22,13 @@ from holdfast.core.effects import (
     NoticeKind,
     Pending,
     Persist,
+    Reply,
     Send,
     Stop,
 )
 from holdfast.core.events import (
     Asked,
+    Commanded,
     ConfirmedDead,
     Continued,
     Event,
@@ -158,6 +161,8 @@ class Cluster:
         self.pendings: list[Pending] = []
         self.notices: list[tuple[MemberId, Notice]] = []
         self.stops: list[MemberId] = []
+        self.replies: dict[int, bytes] = {}
+        """What each client was told since its last command."""
         self._numbers = count()
         self._events: list[tuple[int, int, MemberId, Node | None, Event]] = []
 
@@ -167,7 +172,7 @@ class Cluster:
         """Run a process; with files if the stay is persistent, on top of what they say."""
         config = Config(**{**self.settings, **settings})  # type: ignore[arg-type]
         disk = self.disks.setdefault(stay.id, Disk()) if stay.persistent else None
-        node = Node(config, stay)
+        node = Node(config, stay, Random(stay.id))
         self.nodes[stay.id] = node
         self.unwritten[stay.id] = []
         self.step(stay.id, Started(disk.image() if disk and disk.incarnation else None))
@@ -214,6 +219,9 @@ class Cluster:
             self.pendings.append(effect)
         elif isinstance(effect, Notice):
             self.notices.append((member_id, effect))
+        elif isinstance(effect, Reply):
+            told = self.replies.get(effect.session, b"")
+            self.replies[effect.session] = told + effect.data
         else:
             assert isinstance(effect, Stop)
             self.stops.append(member_id)
@@ -254,6 +262,18 @@ class Cluster:
     def ask(self, member_id: MemberId, request: Request) -> None:
         """An administrator asks."""
         self.step(member_id, Asked(request))
+
+    def command(self, member_id: MemberId, *commands: str, session: int = 1) -> None:
+        """A client sends commands, each in words."""
+        self.replies.pop(session, None)
+        batch = tuple(tuple(command.encode().split()) for command in commands)
+        self.step(member_id, Commanded(session, batch))
+
+    def reply(self, member_id: MemberId, *commands: str, session: int = 1) -> bytes:
+        """What a client is told within some journeys, and as many writes to disk."""
+        self.command(member_id, *commands, session=session)
+        self.run(8)
+        return self.replies.get(session, b"")
 
     # Time -----------------------------------------------------------------------------------------
 

@@ -60,9 +60,9 @@ NEXT_REIGN = 1 << REIGN_BITS
 """Of the first owner whom the master of term 1 has put in its place."""
 
 
-def owning(*, backup_count: int = 1, **settings: object) -> tuple[Cluster, Node]:
+def owning(*, backup_count: int = 1, stale_read_disabled: bool = True) -> tuple[Cluster, Node]:
     """B owns partition 0 at version 3."""
-    cluster = follower(backup_count=backup_count, **settings)
+    cluster = follower(backup_count=backup_count, stale_read_disabled=stale_read_disabled)
     published(cluster, row(0, 3, B, None, None, reign=REIGN))
     return cluster, cluster.nodes[B]
 

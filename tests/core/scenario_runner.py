@@ -5,7 +5,8 @@ a line `----`, and the trace of the commands, which `pytest --rewrite` writes an
 trace only when every changed line is understood.
 
     cluster members=3 lite=0 partitions=1 replicas=3 backups=1 level=3 persistent=no groups=x,x,y
-        forms a cluster of A, B, C, then lite members, quietly; with `names=M,A,B` they come in
+        forms a cluster of A, B, C, then lite members, quietly, whose data is at every index of a
+        row; with `names=M,A,B` they come in
         one after the other, so that the first is master whatever its name; `lease_ms=...` and
         the like set any field of the configuration
     given 0: A,B,-                  the master installs this row, quietly
@@ -34,6 +35,7 @@ from holdfast.core import messages as m
 from holdfast.core.config import Config
 from holdfast.core.planner import plan
 from holdfast.core.states import ClusterState
+from holdfast.core.stores.settings import NameSettings
 from holdfast.core.versioning import raised
 from holdfast.ids import Address, Millis, PartitionId
 from tests.core import scenario_text as text
@@ -118,11 +120,13 @@ class Runner:
         names = options.pop("names").split(",") if in_turn else letters
         groups = options.pop("groups", "").split(",")
         persistent = options.pop("persistent", "no") == "yes"
+        replicas = int(options.pop("replicas", "3"))
         config = Config(
             initial=tuple(Address(name) for name in (names[:1] if in_turn else names)),
             partition_count=int(options.pop("partitions", "1")),
-            replica_count=int(options.pop("replicas", "3")),
+            replica_count=replicas,
             backup_count=int(options.pop("backups", "1")),
+            unnamed=NameSettings(backups=replicas - 1),
         )
         self.world = world = World(configured(config, options))
         world.silent = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from holdfast.core import data_messages as d
 from holdfast.core import effects
 from holdfast.core import messages as m
 from holdfast.core.migrations import Step
@@ -12,7 +13,14 @@ from holdfast.core.table import Row
 from holdfast.core.views import Drain, Kind, Member, View
 from holdfast.ids import NO_INDEX, Replicas
 
-NOISE: tuple[type, ...] = (m.Heartbeat, m.Grant, m.Hello)
+NOISE: tuple[type, ...] = (
+    m.Heartbeat,
+    m.Grant,
+    m.Hello,
+    d.BackupFrame,
+    d.BackupAck,
+    d.ReplicaCheck,
+)
 """What is always under way, and is shown only by `verbose on`."""
 
 ROWS_SHOWN = 4
@@ -99,6 +107,22 @@ def promise(message: m.Promise) -> str:
     return f"term {message.claimed} {word}{' (probe)' if message.probe else ''}"
 
 
+def places(partitions: Iterable[int]) -> str:
+    """` p0 p3`."""
+    return "".join(f" p{partition}" for partition in partitions)
+
+
+def fragment(name: bytes) -> str:
+    """The name of a fragment."""
+    return name.decode() or "internal"
+
+
+def ways(plans: Iterable[d.FragmentPlan]) -> str:
+    """`default: changes`."""
+    words = [f"{fragment(plan.owner.name)}: {plan.way}" for plan in plans]
+    return ", ".join(words) or "nothing"
+
+
 DESCRIBE: dict[type, Callable[[Any], str]] = {
     m.JoinRequest: lambda x: f"{stay(x.member)} incarnation {x.member.incarnation}",
     m.Redirect: lambda x: f"to {x.master}",
@@ -131,6 +155,18 @@ DESCRIBE: dict[type, Callable[[Any], str]] = {
     m.PrepareAck: lambda x: f"{x.id} {reason(x.reason, 'locked')}",
     m.Abort: lambda x: x.id,
     m.StablePublication: lambda x: rows(x.stable.rows),
+    d.BackupFrame: lambda x: (
+        f"{x.number}{places(run.partition for run in x.runs)}"
+        f"{' and where it stands:' if x.checks else ''}"
+        f"{places(check.partition for check in x.checks)}"
+    ),
+    d.BackupAck: lambda x: f"{x.number}{' but' if x.doubted else ''}{places(x.doubted)}",
+    d.ReplicaCheck: lambda x: f"p{x.partition}",
+    d.SyncAsk: lambda x: f"p{x.partition} for {x.index}",
+    d.SyncPlan: lambda x: f"p{x.partition} {reason(x.reason, ways(x.fragments))}",
+    d.SyncPull: lambda x: f"p{x.partition} {fragment(x.name)}",
+    d.SyncPage: lambda x: f"p{x.partition} {fragment(x.name)}",
+    d.SyncEnd: lambda x: f"p{x.partition}",
     m.Heartbeat: lambda x: f"view {x.term}.{x.version}",
     m.Grant: lambda x: "serve" if x.serve else "wait",
 }

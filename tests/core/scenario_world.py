@@ -11,6 +11,7 @@ watches that no two members ever acknowledge writes of one partition at the same
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 from holdfast.core import effects, events
 from holdfast.core.config import LEVEL_MAX, Config
@@ -19,7 +20,8 @@ from holdfast.core.serving import Serving
 from holdfast.core.views import Kind, Member
 from holdfast.ids import Address, MemberId, Millis, PartitionId
 from tests.core import scenario_text as text
-from tests.core.scenario_parts import Disk, InFlight
+from tests.core.disk import Disk
+from tests.core.scenario_parts import InFlight
 
 TRAVEL_MS = 1
 WORDS = {Serving.ALL: "", Serving.READS: " (reads)"}
@@ -109,7 +111,7 @@ class World:
                 persistent=True,
                 level_max=member.level_max,
             )
-        self.nodes[name] = Node(self.config, member)
+        self.nodes[name] = Node(self.config, member, Random(member.id))
         self.nodes = dict(sorted(self.nodes.items()))
         self.step(name, events.Started(image))
         self.step(name, events.Loaded())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -153,7 +154,7 @@ def test_record_that_was_never_issued_can_not_be_safe() -> None:
     [((FAR,), None), ((LONG,), None), ((TWICE,), None), ((), stable()), (WHOLE, stable(FAR))],
 )
 def test_files_that_do_not_fit_are_refused(rows: tuple[Row, ...], kept: StableTable | None) -> None:
-    node = Node(CONFIG, member(A, 2, persistent=True))
+    node = Node(CONFIG, member(A, 2, persistent=True), Random(1))
     with pytest.raises(RecoveryError, match="the files do not fit"):
         node.step(Started(Image(1, TERM, None, rows, kept, ())), Millis(0))
     assert not node.started
@@ -161,7 +162,7 @@ def test_files_that_do_not_fit_are_refused(rows: tuple[Row, ...], kept: StableTa
 
 
 def test_files_that_fit_are_taken() -> None:
-    node = Node(CONFIG, member(A, 2, persistent=True))
+    node = Node(CONFIG, member(A, 2, persistent=True), Random(1))
     fragments = ((partition(0), 3, 4),)
     view = replace(view_of(member(A, persistent=True), member(B)), stable=(1, 1))
     node.step(Started(Image(1, Term(5), view, WHOLE, stable(*WHOLE), fragments)), Millis(0))

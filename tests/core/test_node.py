@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from holdfast.core.effects import NoticeKind
@@ -49,7 +51,7 @@ from tests.core.harness import (
 @pytest.mark.parametrize("event", [Woke(), Loaded(), Asked(request_of(Ask.LEAVE))])
 def test_nothing_happens_before_the_start(event: Event) -> None:
     cluster = Cluster(A)
-    node = Node(cluster.start(member(B)).context.config, member(A))
+    node = Node(cluster.start(member(B)).context.config, member(A), Random(1))
     with pytest.raises(LocalProtocolError, match=f"{type(event).__name__}: not started yet"):
         node.step(event, Millis(0))
     assert node.step(Started(None), Millis(0))

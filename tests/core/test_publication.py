@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from holdfast.core.config import Config
@@ -37,7 +39,7 @@ def publisher_of(partitions: int = PARTITIONS) -> Publisher:
     context.view = view_of(member(A), member(B), member(C))
     membership = Membership(context)
     participation = Participation(context, membership)
-    DataService(context, membership, participation, lambda *_: Serving.ALL)
+    DataService(context, membership, participation, lambda *_: Serving.ALL, Random(1))
     publisher = Publisher(context, participation)
     for other in (B, C):
         publisher.subscribe(other, context.table.versions)

@@ -357,7 +357,9 @@ def test_member_that_asked_and_fell_silent_is_awaited_for_a_while_only() -> None
     cluster, master, owned = alone_with_files_of_b()
     cluster.drops = [losing(PublicationAck)]
     held = next(row for row in master.table.rows if row.owner == A)
-    master.leadership.publisher.change([held.changed(Version(held.version + 1), held.replicas, Term(1))])
+    master.leadership.publisher.change(
+        [held.changed(Version(held.version + 1), held.replicas, Term(1))]
+    )
     cluster.start(member(B, 2, persistent=True))
     cluster.run_until(lambda: master.leadership.joining.asks_until(B) is not None)
     cluster.crash(B)

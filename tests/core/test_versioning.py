@@ -12,6 +12,7 @@ from holdfast.core.versioning import (
     one_at_a_time,
     parallel_max,
     raised,
+    resumed,
     versions_are_global,
 )
 from holdfast.ids import Term, Version
@@ -38,16 +39,19 @@ def test_levels_below_three_have_one_version_and_one_migration(
 
 
 def test_level_three_raises_only_the_rows_that_change() -> None:
-    table = table_of(row(0, 4, A, B), row(1, 7, A, B))
+    table = table_of(row(0, 4, A, B, reign=3), row(1, 7, A, B))
     changes = {partition(0): (B, None), partition(2): (A, None)}
-    assert raised(table, 3, TERM, changes) == (row(0, 5, B, None), row(2, 1, A, None))
+    assert raised(table, 3, TERM, changes) == (
+        row(0, 5, B, None, reign=4),
+        row(2, 1, A, None, reign=1),
+    )
 
 
 def test_lower_levels_raise_every_row_to_one_version() -> None:
-    table = table_of(row(0, 4, A, B), row(1, 7, A, B))
+    table = table_of(row(0, 4, A, B, reign=3), row(1, 7, A, B, reign=3))
     assert raised(table, 2, TERM, {partition(0): (B, None)}) == (
-        row(0, 8, B, None),
-        row(1, 8, A, B),
+        row(0, 8, B, None, reign=4),
+        row(1, 8, A, B, reign=3),
         row(2, 8, None, None),
     )
     assert raised(Table(3, 2), 1, TERM, {})[0].version == 1
@@ -66,3 +70,19 @@ def test_decided_row_takes_the_others_along_only_where_versions_are_global() -> 
     end = Row(partition(1), Version(6), (B, None))
     assert decided(table, 3, end) == (end,)
     assert decided(table, 2, end) == (row(0, 6, A, B), end, row(2, 6, B, A))
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_data_that_begins_anew_begins_with_the_reign_of_its_owner(level: int) -> None:
+    table = table_of(row(0, 4, A, B, reign=3, epoch=3), row(1, 4, A, B, reign=3, epoch=2))
+    first, *others = raised(table, level, TERM, {partition(0): (B, None)}, anew=True)
+    assert first == row(0, 5, B, None, reign=4, epoch=4)
+    assert [(each.epoch, each.reign) for each in others] == ([] if level == 3 else [(2, 3), (0, 0)])
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_owner_that_resumes_gets_a_reign_of_its_own_and_no_other_row_does(level: int) -> None:
+    table = table_of(row(0, 4, A, B, reign=3, epoch=1), row(1, 4, A, B, reign=3, epoch=1))
+    rows = resumed(table, level, TERM, [partition(0)])
+    assert rows[0] == row(0, 5, A, B, reign=4, epoch=1)
+    assert [each.reign for each in rows[1:]] == ([] if level == 3 else [3, 0])

@@ -74,10 +74,11 @@ class FakeNode:
     def known_ends(self) -> dict[PartitionId, tuple[Completed, ...]]:
         return self.ends
 
-    def put(self, partition: int, version: int, *replicas: MemberId | None) -> None:
+    def put(self, partition: int, version: int, *replicas: MemberId | None, epoch: int = 0) -> None:
         """Set a row, whatever it held."""
         row: Replicas = (*replicas, *(None,) * (REPLICAS - len(replicas)))
-        self.table._rows[partition] = Row(PartitionId(partition), Version(version), row)
+        held = Row(PartitionId(partition), Version(version), row, Version(epoch))
+        self.table._rows[partition] = held
         self.table._stamp = None
 
 

@@ -365,8 +365,9 @@ def test_a_partition_that_begins_anew(scene: Scene) -> None:
         scene.step(scene.b)
 
 
-def lost(scene: Scene) -> Notice:
-    fake(scene.a).put(0, 2, scene.id(scene.c))
+def lost(scene: Scene, *, epoch: int = 2) -> Notice:
+    """A gives the partition away; its data begins with this epoch."""
+    fake(scene.a).put(0, 2, scene.id(scene.c), epoch=epoch)
     return Notice(NoticeKind.PARTITION_LOST, "partition 0", "")
 
 

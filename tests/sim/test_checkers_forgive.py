@@ -11,7 +11,7 @@ from holdfast.core.messages import Fragment
 from holdfast.core.states import ClusterState
 from holdfast.ids import MemberId, Term, Version
 from tests.sim.fakes import fake, view_of
-from tests.sim.test_checkers import FOREVER, P0, Scene, fires, lead, lost
+from tests.sim.test_checkers import DATA, FOREVER, P0, Scene, fires, lead, lost
 
 
 def test_a_term_whose_claim_was_not_persisted_may_be_claimed_again() -> None:
@@ -93,7 +93,7 @@ def test_a_loss_that_was_not_persisted_has_not_been(*, persisted: bool) -> None:
     scene.step(*scene.all)
     scene.world.crash(scene.b)
     notice = lost(scene)
-    begun = replace(fake(scene.a).table.row(P0), epoch=Version(2))
+    begun = fake(scene.a).table.row(P0)
     fake(scene.a).fragments[P0] = Fragment(2, 0)
     scene.out(scene.a, notice, *([Persist(1, RowsRecord((begun,), False))] if persisted else []))
     scene.world.run_until(scene.world.now + 1_000_000)
@@ -120,7 +120,7 @@ def test_a_stranger_joins_after_the_state_was_changed_in_the_same_step() -> None
 
 def test_a_loss_of_what_nobody_ever_held_may_end_with_its_teller() -> None:
     scene = Scene(persistent=True)
-    scene.out(scene.a, lost(scene))
+    scene.out(scene.a, lost(scene, epoch=DATA.epoch))
     scene.row(3, scene.a, at=[scene.a])
     scene.hold(scene.a)
     fake(scene.a).serves[P0] = FOREVER

@@ -128,6 +128,8 @@ class FragmentPlan:
     owner: FragmentStand
     way: Way
     records: Mutations
+    locks: Mutations
+    """All that there are, unless the way is NOTHING or CHANGES."""
     leaves: tuple[int, ...]
 
 

@@ -26,6 +26,7 @@ Two machines that undo each other would never end a step; the rounds of a step a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from random import Random
 from typing import Final
 
 from holdfast.core import events
@@ -103,7 +104,7 @@ Handler = Callable[..., object]
 class Node:
     """One member: the pure core of a process."""
 
-    def __init__(self, config: Config, me: Member) -> None:
+    def __init__(self, config: Config, me: Member, chance: Random) -> None:
         self.context = Context(config, me)
         self.membership = Membership(self.context)
         self.election = Election(self.context, self.membership)
@@ -114,7 +115,9 @@ class Node:
         self.leadership = Leadership(
             self.context, self.membership, self.election, self.participation
         )
-        self.data = DataService(self.context, self.membership, self.participation, self.serving)
+        self.data = DataService(
+            self.context, self.membership, self.participation, self.serving, chance
+        )
         self.started = False
         self._seen: View | None = None
         self._handlers = self._handler_table()

@@ -435,6 +435,8 @@ class Participation:
         for entry in completed:
             row = self.context.table.row(partition)
             migration = entry.migration
+            if migration.partition == partition and entry.version_after == row.version:
+                self.published((row,))  # whoever sends the end of a migration tells its row, too
             if migration.partition != partition or row.version != migration.version_before:
                 continue
             success = entry.outcome is Outcome.SUCCESS

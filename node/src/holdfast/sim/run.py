@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.core.config import Config
 from holdfast.core.messages import Ask
 from holdfast.core.node import Node
 from holdfast.core.states import ClusterState
-from holdfast.core.views import Kind
+from holdfast.core.views import Kind, Member
 from holdfast.errors import InvariantViolated
 from holdfast.sim import bugs
 from holdfast.sim.checkers.everything import checkers_of
@@ -66,6 +67,11 @@ class Verdict:
     violation: Violation | None
 
 
+def make_node(config: Config, me: Member) -> Node:
+    """A member of the grid, with chances of its own."""
+    return Node(config, me, random.Random(f"{me.id} {me.incarnation}"))
+
+
 class Run:
     """Everything that belongs to one seed."""
 
@@ -73,7 +79,7 @@ class Run:
         self,
         seed: int,
         *,
-        make_machine: MachineFactory = Node,
+        make_machine: MachineFactory = make_node,
         listener: Callable[[str], None] | None = None,
         tune: Callable[[Options], Options] | None = None,
     ) -> None:

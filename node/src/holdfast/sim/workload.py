@@ -123,7 +123,9 @@ class Workload:
 
     def _leave(self) -> None:
         process = self._pick()
-        if process is not None and self.world.founded and self._data_left() > DATA_MEMBERS_MIN:
+        if process is None or process.node.view is None:
+            return  # it would be gone at once, and those that found might need it
+        if self.world.founded and self._data_left() > DATA_MEMBERS_MIN:
             process.going = True
             self.ask(process, Ask.LEAVE)
 

@@ -125,7 +125,8 @@ def check_of(hint: Any) -> Check | None:
     if isinstance(hint, NewType) or get_origin(hint) is None:
         return scalar_check(hint)
     if get_origin(hint) is tuple:
-        return tuple_check(get_args(hint)[0])
+        first, *more = get_args(hint)
+        return tuple_check(first) if more == [Ellipsis] else record_check((first, *more))
     assert get_origin(hint) in (Union, types.UnionType), f"no rule for {hint}"
     return optional_check(hint)
 
@@ -154,6 +155,21 @@ def tuple_check(hint: Any) -> Check | None:
             inner(value)
 
     return check
+
+
+def record_check(hints: tuple[Any, ...]) -> Check | None:
+    """Each element of a tuple of fixed length by the check of its own type."""
+    places = [
+        (place, check) for place, hint in enumerate(hints) if (check := check_of(hint)) is not None
+    ]
+    if not places:
+        return None
+
+    def check_places(values: tuple[Any, ...]) -> None:
+        for place, check in places:
+            check(values[place])
+
+    return check_places
 
 
 def optional_check(hint: Any) -> Check | None:

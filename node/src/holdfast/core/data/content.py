@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.core.data.merkle import Tree, differing, hash_of
 from holdfast.core.data_messages import Mutations
-from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.fragment import TOKEN_BYTES, Fragment
 from holdfast.core.stores.incoming import Incoming
 from holdfast.core.stores.record import NEVER, Kind, build
 
@@ -70,13 +70,26 @@ def listed_difference(
 
 
 def records_of(fragment: Fragment, keys: Iterable[bytes]) -> Mutations:
-    """Records as they are now; GONE for what is not there any more."""
-    return tuple((key, record_or_gone(fragment, key)) for key in keys)
+    """Values and locks as they are now; GONE, or a lock that nobody holds, for what is not."""
+    listed = tuple(keys)
+    locks = ((key, lock_or_free(fragment, key)) for key in listed)
+    return (*((key, record_or_gone(fragment, key)) for key in listed), *locks)
+
+
+def version_now(fragment: Fragment) -> bytes:
+    """The version of the last mutation: what is said to be absent is so as of that."""
+    return fragment.epoch.to_bytes(4, "big") + fragment.counter.to_bytes(6, "big")
+
+
+def lock_or_free(fragment: Fragment, key: bytes) -> bytes:
+    """The lock on a key, or that there is none, as of now."""
+    if key in fragment.locks:
+        return fragment.lock_record(key)
+    return build(version_now(fragment), Kind.LOCK, NEVER, bytes(TOKEN_BYTES))
 
 
 def record_or_gone(fragment: Fragment, key: bytes) -> bytes:
     """The record of a key, or that there is none, as of now."""
     if key in fragment.records:
         return fragment.record_of(key)
-    version = fragment.epoch.to_bytes(4, "big") + fragment.counter.to_bytes(6, "big")
-    return build(version, Kind.GONE, NEVER, b"")
+    return build(version_now(fragment), Kind.GONE, NEVER, b"")

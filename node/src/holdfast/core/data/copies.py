@@ -91,12 +91,12 @@ class Copy:
         if self.backup is not None:
             self.vector, self.lineage = self.backup.promoted(reign)
             self.backup = None
+            self.fragment.counter = self.vector.counter
         elif reign > self.vector.epoch:
             self.lineage = self.lineage.extended(reign, self.vector.counter)
             self.vector = Vector(reign, self.vector.counter, [self.vector.counter] * 6)
         self.arrival = None
         self.journal.begin(self.lineage)
-        self.fragment.counter = self.vector.counter
         self.fragment.reign(reign)
 
     def follow(self, index: int) -> None:
@@ -193,6 +193,8 @@ class Holding:
         """Whether mutations of fragments that I don't even know may be missing."""
         self.unverified = False
         """Whether it comes from files, and nobody has said yet that it is not out of date."""
+        self.owned = 0
+        """The reign in which I owned it before a restart, by my files."""
         self.resuming = False
         """Whether I owned it before a restart, and wait for a reign to go on in."""
         self.awaited = False
@@ -210,7 +212,7 @@ class Holding:
                 copy.lead(self.reign)
             elif self.index > 0:
                 copy.follow(self.index)
-            if self.target != NO_INDEX:
+            if self.target != NO_INDEX and copy.goes_to(self.target):
                 copy.expect(self.target)
         return copy
 
@@ -248,7 +250,8 @@ class Holding:
         """Names that have no backup at my index: such a copy would not be kept up to date."""
         if self.index < 1:
             return ()
-        return tuple(copy for copy in self if not copy.goes_to(self.index))
+        hottest = self.index if self.target == NO_INDEX else min(self.index, self.target)
+        return tuple(copy for copy in self if not copy.goes_to(hottest))
 
     def forget(self, name: bytes) -> MutationsRecord:
         """Have a name no more; what is to be written about it."""
@@ -261,12 +264,15 @@ class Holding:
         """A migration is to give me this index."""
         self.target = index
         for copy in self:
-            copy.expect(index)
+            if copy.goes_to(index):
+                copy.expect(index)
 
     def compare(self, standing: tuple[FragmentStand, ...]) -> None:
         """Find out what is missing for that, by where the owner stands."""
         named = {each.name: each for each in standing}
-        self.awaited = any(copy.fragment and copy.name not in named for copy in self)
+        self.awaited = any(
+            copy.fragment and copy.name not in named and copy.goes_to(self.target) for copy in self
+        )
         for name, each in named.items():
             arrival, vector = self.copy(name).arrival, vector_of(each.stand)
             assert arrival is not None, "every copy expects what its partition expects"

@@ -144,23 +144,22 @@ class Giving:
         known = Known(Point(*claim.whole), Point(*claim.reached))
         if known.whole.epoch and copy.lineage.includes(known):
             if known.whole.counter == copy.vector.counter:
-                return FragmentPlan(stand, Way.NOTHING, (), ())
+                return FragmentPlan(stand, Way.NOTHING, (), (), ())
             changed = self._changes(copy, known)
             if changed is not None:
-                return FragmentPlan(stand, Way.CHANGES, changed, ())
+                return FragmentPlan(stand, Way.CHANGES, changed, (), ())
         locks = tuple((key, fragment.lock_record(key)) for key in fragment.locks)
         if claim.empty:
             gift.keys[copy.name] = [(-1, key) for key in fragment.records]
-            return FragmentPlan(stand, Way.WHOLE, locks, ())
+            return FragmentPlan(stand, Way.WHOLE, (), locks, ())
         leaves = differing_leaves(fragment, claim.digest)
         gift.keys[copy.name] = sorted(keys_in(fragment, frozenset(leaves)))
-        way = Way.LEAVES if leaves else Way.CHANGES
-        return FragmentPlan(stand, way, locks, leaves)
+        return FragmentPlan(stand, Way.LEAVES, (), locks, leaves)
 
     def _changes(self, copy: Copy, known: Known) -> Mutations | None:
         keys = copy.journal.since(known)
-        if isinstance(keys, Gap):
-            return None
+        if isinstance(keys, Gap) or b"" in keys:
+            return None  # the empty key stands for all of them: it was EMPTIED
         records = records_of(copy.fragment, keys)
         size = sum(len(key) + len(record) for key, record in records)
         return records if size <= PLAN_BYTES else None

@@ -62,6 +62,9 @@ class Holdings:
         """What the files have: fenced, until a row says otherwise."""
         for partition, generation, _ in image.fragments:
             self.begin(partition, generation).unverified = True
+        for row in image.rows:
+            if row.owner == self.context.me.id and row.partition in self.here:
+                self.here[row.partition].owned = row.reign
         for found in image.data:
             self.here[found.partition].copy(found.stand.name).recover(found)
 
@@ -82,6 +85,8 @@ class Holdings:
         if partition not in self.context.fragments:
             del self.here[partition]
             self.context.forget(partition)
+        else:
+            self.tidy(holding)
 
     def published(self, row: Row) -> None:
         """The master has decided this row, and what I hold of it is settled."""
@@ -93,8 +98,12 @@ class Holdings:
             self._lead(holding, row)
         elif index != holding.index or holding.reign:
             holding.follow(index)
-            for copy in holding.superfluous():
-                self.context.persist_mutations(holding.forget(copy.name))
+            self.tidy(holding)
+
+    def tidy(self, holding: Holding) -> None:
+        """Have nothing that is not for my index."""
+        for copy in holding.superfluous():
+            self.context.persist_mutations(holding.forget(copy.name))
 
     def _lead(self, holding: Holding, row: Row) -> None:
         if not holding.may_lead(row.reign):
@@ -107,7 +116,7 @@ class Holdings:
 
     def _missing(self, holding: Holding, row: Row) -> str:
         """Why what I have may not be all that was acknowledged; empty when it is."""
-        if holding.reign or holding.resuming or holding.generation == row.reign:
+        if holding.reign or holding.resuming or row.reign in (holding.generation, holding.owned):
             return ""
         if holding.lacking():
             return "my copy was not in sync when its owner went"

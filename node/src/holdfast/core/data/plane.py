@@ -287,10 +287,16 @@ class Plane:
     def _wrote(self, partition: PartitionId, keys: list[bytes], ticket: Ticket) -> None:
         self.replication.touched[partition] = None
         row = self.context.table.row(partition)
-        backups = max(self.holdings.settings_of(name_of(key)).backups for key in keys)
+        backups = max(self._backups_of(partition, key) for key in keys)
         self.replication.await_backups(row, backups, ticket)
         for key in keys:
             ticket.keys.append(key)
+
+    def _backups_of(self, partition: PartitionId, key: bytes) -> int:
+        """What the key's name asks for; a fragment that it shares may go to fewer."""
+        fragment = self.holdings.here[partition].space.home(key)
+        asked = self.holdings.settings_of(name_of(key)).backups
+        return min(asked, fragment.settings.copies - 1)
 
 
 def _written(holding: Holding, keys: Iterable[bytes]) -> list[int]:

@@ -89,9 +89,11 @@ class Pulling:
             self._forget(partition)
         self._not_before.clear()
 
-    def want(self, partition: PartitionId) -> None:
-        """A copy of this partition lacks something."""
+    def want(self, partition: PartitionId, *, at_once: bool = False) -> None:
+        """A copy of this partition lacks something; `at_once` where somebody waits for it."""
         self.wanted[partition] = None
+        if at_once:
+            self._not_before.pop(partition, None)
 
     # Asking ---------------------------------------------------------------------------------------
 
@@ -122,10 +124,12 @@ class Pulling:
         holding = self.holdings.here[partition]
         if row.owner is None or row.owner == self.context.me.id:
             return
-        if holding.target < 0 and now < self._not_before.get(partition, 0):
+        if now < self._not_before.get(partition, 0):
             return
-        if len(self.pulls) < self.context.config.syncs_parallel_max:
-            self._not_before[partition] = now + self.context.config.sync_interval_ms
+        config = self.context.config
+        if len(self.pulls) < config.syncs_parallel_max:
+            pause = config.sync_interval_ms if holding.target < 0 else config.retry_ms
+            self._not_before[partition] = now + pause
             self._ask(partition, holding, row.owner, row.reign)
 
     def _ask(self, partition: PartitionId, holding: Holding, owner: MemberId, reign: int) -> None:
@@ -176,6 +180,7 @@ class Pulling:
             return
         if plan.reason:
             self._forget(plan.partition)
+            self._not_before[plan.partition] = self.context.now + self.context.config.retry_ms
             return
         pull.planned = True
         pull.plans.extend(plan.fragments)
@@ -199,6 +204,7 @@ class Pulling:
             incoming = self._receive(partition, copy)
             self._take(holding, copy, incoming, plan.records)
             if plan.way in (Way.LEAVES, Way.WHOLE):
+                self._take_locks(holding, copy, incoming, plan.locks)
                 self._send(pull, SyncPull(pull.id, partition, copy.name, (), 0))
                 return
             self._synced(partition, copy, plan)
@@ -242,6 +248,14 @@ class Pulling:
             copy.arrival.touch()
         incoming.block(records)
         self.replicas.persist_keys(holding, copy, [key for key, _ in records])
+
+    def _take_locks(
+        self, holding: Holding, copy: Copy, incoming: Incoming, locks: Mutations
+    ) -> None:
+        """The owner's locks, and no others."""
+        self._take(holding, copy, incoming, locks)
+        freed = incoming.free_others(key for key, _ in locks)
+        self.replicas.persist_keys(holding, copy, freed)
 
     def _compare(
         self, incoming: Incoming, page: SyncPage

@@ -21,8 +21,9 @@ What can go wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from holdfast.core.context import Context
 from holdfast.core.data.content import records_of
@@ -33,6 +34,12 @@ from holdfast.core.data_messages import BackupAck, BackupFrame, MutationRun, Rep
 from holdfast.core.messages import Origin
 from holdfast.core.stores.incoming import Incoming
 from holdfast.ids import PartitionId
+
+
+class Lacking(Protocol):
+    """Whom to tell that a copy of a partition lacks something (`pulling`)."""
+
+    def __call__(self, partition: PartitionId, *, at_once: bool = False) -> None: ...
 
 
 @dataclass(slots=True)
@@ -48,9 +55,7 @@ class Sender:
 class Replicas:
     """All copies that others own."""
 
-    def __init__(
-        self, context: Context, holdings: Holdings, lacking: Callable[[PartitionId], None]
-    ) -> None:
+    def __init__(self, context: Context, holdings: Holdings, lacking: Lacking) -> None:
         self.context = context
         self.holdings = holdings
         self.senders: dict[Stay, Sender] = {}
@@ -121,7 +126,7 @@ class Replicas:
         if holding.index < 1:
             return False
         if holding.fall_behind(check):
-            self._lacking(check.partition)
+            self._lacking(check.partition, at_once=True)
         return not holding.lacking()
 
     def _acknowledge(self, origin: Origin, sender: Sender) -> None:
@@ -160,6 +165,8 @@ class Replicas:
             return False
         if holding.index < 1 and holding.target < 0:
             return False
+        if run.backups < (holding.index if holding.target < 0 else holding.target):
+            return not holding.lacking()  # it was for an index that I was to have
         copy = holding.copy(run.name)
         if self._judge(copy, run):
             self._apply(holding, copy, run)
@@ -194,12 +201,8 @@ class Replicas:
 
     def persist_keys(self, holding: Holding, copy: Copy, keys: Iterable[bytes]) -> None:
         """Keep what has become of some keys, whatever brought it about."""
-        fragment = copy.fragment
-        records = [
-            *records_of(fragment, keys),
-            *((key, fragment.lock_record(key)) for key in keys if key in fragment.locks),
-        ]
-        self.context.persist_mutations(copy.record(holding.partition, tuple(records)))
+        records = records_of(copy.fragment, keys)
+        self.context.persist_mutations(copy.record(holding.partition, records))
 
 
 def breaks(copy: Copy) -> None:

@@ -64,8 +64,7 @@ class Replication:
         for stream in self.streams.values():
             stream.skip()
             for _, ticket in (*stream.doubted, *stream.open.needs):
-                self.desk.give_up(ticket)
-                self.desk.met(ticket)
+                self.desk.fail(ticket)
         self.streams.clear()
         self.touched.clear()
         self.barriers.clear()
@@ -200,9 +199,8 @@ class Replication:
     def on_ack(self, origin: Origin, ack: BackupAck) -> None:
         """A member has our mutations."""
         stream = self.streams.get((origin.id, origin.incarnation))
-        if stream is not None:
+        if stream is not None and stream.acknowledge(ack, self.desk.met):
             stream.heard_at = self.context.now
-            stream.acknowledge(ack, self.desk.met)
 
     def advance(self) -> None:
         """Send again what nobody has acknowledged for a while; forget those who are gone."""
@@ -238,9 +236,10 @@ class Replication:
             if mine and member in synchronous:
                 continue
             for ticket in stream.release(row.partition):
-                if not mine:
-                    self.desk.give_up(ticket)
-                self.desk.met(ticket)
+                if mine:
+                    self.desk.met(ticket)
+                else:
+                    self.desk.fail(ticket)
 
     def _synchronous(self, row: Row) -> tuple[MemberId | None, ...]:
         return row.replicas[1:]

@@ -38,6 +38,7 @@ class DataService:
         membership: Membership,
         participation: Participation,
         serves: Serves,
+        chance: Random,
     ) -> None:
         self.context = context
         self.membership = membership
@@ -52,13 +53,12 @@ class DataService:
             context, self.holdings, self.replication.flush, self.replication.takers_of
         )
         self.checks = Checks(context, self.holdings, self.pulling)
-        chance = Random(f"{context.me.id} {context.me.incarnation}")  # noqa: S311
         self.plane = Plane(context, self.holdings, self.replication, self.desk, serves, chance)
         self.rounds = Rounds(context, self.holdings, self.replication, serves)
         participation.data = self
 
-    def _lacking(self, partition: PartitionId) -> None:
-        self.pulling.want(partition)
+    def _lacking(self, partition: PartitionId, *, at_once: bool = False) -> None:
+        self.pulling.want(partition, at_once=at_once)
 
     @property
     def wall(self) -> int:
@@ -107,7 +107,7 @@ class DataService:
         holding = self.holdings.expect(partition, fragment, index)
         holding.compare(standing)
         if holding.arriving():
-            self.pulling.want(partition)
+            self.pulling.want(partition, at_once=True)
 
     def unexpected(self, partition: PartitionId) -> None:
         """It has failed."""
@@ -118,6 +118,7 @@ class DataService:
         holding = self.holdings.get(partition)
         if holding is not None and holding.target != NO_INDEX:
             holding.arrived()
+            self.holdings.tidy(holding)
 
     def published(self, row: Row) -> None:
         """The master has decided this row."""

@@ -70,8 +70,9 @@ class Stream:
         self.kept_bytes += size
         return frame
 
-    def acknowledge(self, ack: BackupAck, met: Callable[[Ticket], None]) -> None:
-        """The receiver has everything up to a number, with doubts."""
+    def acknowledge(self, ack: BackupAck, met: Callable[[Ticket], None]) -> bool:
+        """The receiver has everything up to a number, with doubts; whether that was news."""
+        kept = len(self.kept)
         needs, self.doubted = self.doubted, []
         while self.kept:
             frame = self.kept[0].frame
@@ -85,6 +86,7 @@ class Stream:
                 self.doubted.append(need)
             else:
                 met(need[1])
+        return len(self.kept) < kept
 
     def skip(self) -> None:
         """Keep nothing any more: what was not acknowledged is doubted from now on."""

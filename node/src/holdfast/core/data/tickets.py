@@ -138,6 +138,16 @@ class Desk:
         if session is not None:
             self._let_out(ticket.session, session)
 
+    def fail(self, ticket: Ticket) -> None:
+        """One thing that it waits for will never be known here: whoever has seen its writes has
+        seen what may not be."""
+        self.give_up(ticket)
+        dependents, ticket.dependents = ticket.dependents, []
+        for dependent in dependents:
+            self.give_up(dependent)
+            self.met(dependent)
+        self.met(ticket)
+
     def expire(self, now: int) -> None:
         """Time has run out for some."""
         waiting = self._open

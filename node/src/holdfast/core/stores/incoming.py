@@ -128,6 +128,15 @@ class Incoming:
         for key in keys:
             self.fragment.apply(key, _GONE)
 
+    def free_others(self, locked: Iterable[bytes]) -> tuple[bytes, ...]:
+        """Locks that are here and that the source has not named, nor anything heard of since."""
+        known = dict.fromkeys(locked)
+        keys = (key for key in self.fragment.locks if key not in known and key not in self._locks)
+        others = tuple(keys)
+        for key in others:
+            self.fragment.apply(key, _FREE)
+        return others
+
     def finish(self) -> None:
         """All blocks are here, and no key is broken."""
         if self._waiting:

@@ -47,7 +47,7 @@ class NameSettings:
     """Mutations that a fragment remembers; 0 for no journal."""
     journal_bytes: int = 1 << 20
     merkle_depth: int = 10
-    """Levels of a fragment's Merkle tree; 0 for no tree."""
+    """Levels of a fragment's Merkle tree."""
 
     def __post_init__(self) -> None:
         reasons = [
@@ -60,8 +60,8 @@ class NameSettings:
                 f"{self.backups} synchronous and {self.async_backups} asynchronous backups:"
                 f" a partition has at most {REPLICA_COUNT_MAX - 1}"
             )
-        if self.merkle_depth == 1 or self.merkle_depth > 16:
-            reasons.append(f"merkle_depth must be 0 or 2 to 16, not {self.merkle_depth}")
+        if not 2 <= self.merkle_depth <= 16:
+            reasons.append(f"merkle_depth must be 2 to 16, not {self.merkle_depth}")
         if reasons:
             raise ConfigurationError(reasons)
 

@@ -51,7 +51,7 @@ def forgets_its_doubts(replicas: Replicas, origin: Origin, sender: Sender) -> No
     replicas.context.send(origin.address, BackupAck(sender.number, ()))
 
 
-def takes_any_reign(replicas: Replicas, origin: Origin, run: MutationRun) -> bool:
+def takes_any_reign(replicas: Replicas, _: Origin, run: MutationRun) -> bool:
     """In the place of `Replicas._take_run`: whoever sends is the owner."""
     holding = replicas.holdings.get(run.partition)
     if holding is None or (holding.index < 1 and holding.target < 0) or holding.reign:

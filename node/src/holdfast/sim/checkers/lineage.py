@@ -58,6 +58,8 @@ class Lineage:
         self._lost_by[place] = change.process
         if place in self._right:
             self._past.setdefault(place, set()).add(self._right.pop(place))
+        # whoever gets it may never take it, so the row says with what it begins again
+        self._right[place] = change.process.node.table.row(partition).epoch
 
     def _held(self, change: Change, view: View) -> None:
         held = change.fragments_before or {}

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.core.effects import NoticeKind
-from holdfast.ids import PartitionId
+from holdfast.core.node import Node
+from holdfast.core.table import Row
+from holdfast.ids import MemberId, PartitionId
 from holdfast.sim.checkers.watch import Change, partition_of
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
@@ -38,4 +40,36 @@ class Survival:
                     self._retire(PartitionId(partition))
 
     def ended(self, process: Process) -> None:
-        """What it had may be elsewhere."""
+        """Nobody may have known of the newest row but this one, and then nobody can tell what was
+        lost with it: it was the last that had everything, and no disk of it is left."""
+        if process.site.disk is not None or not isinstance(process.node, Node):
+            return
+        for partition in process.node.data.holdings.here:
+            newest = self._newest(partition, process)
+            if self._has_all(process, newest) and not self._is_elsewhere(process, newest):
+                self._retire(partition)
+
+    def _newest(self, partition: PartitionId, also: Process) -> Row:
+        known = [also, *self.world.processes]
+        return max((each.node.table.row(partition) for each in known), key=lambda row: row.version)
+
+    def _has_all(self, process: Process, newest: Row) -> bool:
+        """By the newest row it holds what was acknowledged, and nothing is missing."""
+        assert isinstance(process.node, Node)
+        holding = process.node.data.holdings.get(newest.partition)
+        if holding is None or process.member.id not in self._promised(newest):
+            return False
+        return holding.reign == newest.reign or (holding.index > 0 and not holding.lacking())
+
+    def _promised(self, row: Row) -> tuple[MemberId | None, ...]:
+        return row.replicas[: self.world.config.unnamed.backups + 1]
+
+    def _is_elsewhere(self, process: Process, newest: Row) -> bool:
+        """Another one that runs has it, or a disk whose process will come back."""
+        for other in self.world.processes:
+            if other is not process and self._has_all(other, newest):
+                return True
+        return any(
+            site.process is None and site.disk is not None and site.member in self._promised(newest)
+            for site in self.world.sites
+        )

@@ -1,0 +1,121 @@
+"""What two copies have in common, against plain dictionaries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.data.content import (
+    differing_leaves,
+    digest_of,
+    keys_in,
+    listed_difference,
+    records_of,
+)
+from holdfast.core.data.merkle import hash_of
+from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.incoming import Incoming
+from holdfast.core.stores.record import NEVER, Kind, build, kind_of, version_of
+from holdfast.core.stores.settings import NameSettings
+
+SHALLOW = replace(NameSettings(), merkle_depth=4)
+"""Eight leaves: keys share them."""
+
+KEYS = st.sampled_from([b"%d" % number for number in range(12)])
+CONTENTS = st.dictionaries(KEYS, st.integers(1, 3))
+"""Keys with the numbers of their versions."""
+
+
+def version(number: int) -> bytes:
+    return (1).to_bytes(4, "big") + number.to_bytes(6, "big")
+
+
+def record(number: int) -> bytes:
+    return build(version(number), Kind.STRING, NEVER, b"v%d" % number)
+
+
+def fragment(content: dict[bytes, int]) -> Fragment:
+    made = Fragment(b"name", SHALLOW, 1)
+    for key, number in content.items():
+        assert made.apply(key, record(number))
+    return made
+
+
+def is_value(record: bytes) -> bool:
+    return kind_of(record) is not Kind.LOCK
+
+
+@given(CONTENTS)
+def test_digest_tells_keys_and_versions_and_no_order(
+    content: dict[bytes, int],
+) -> None:
+    other = dict(reversed(content.items()))
+    assert digest_of(fragment(content)) == digest_of(fragment(other))
+    changed = {**content, b"1": content.get(b"1", 0) + 1}
+    assert digest_of(fragment(content)) != digest_of(fragment(changed))
+
+
+@given(CONTENTS, CONTENTS)
+def test_leaves_that_differ_are_those_of_keys_that_differ(
+    mine: dict[bytes, int], theirs: dict[bytes, int]
+) -> None:
+    different = [key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)]
+    expected = sorted({hash_of(key) & 7 for key in different})
+    assert list(differing_leaves(fragment(mine), digest_of(fragment(theirs)))) == expected
+
+
+@given(CONTENTS, st.frozensets(st.integers(0, 7)))
+def test_keys_are_listed_with_the_leaf_that_they_lie_in(
+    content: dict[bytes, int], leaves: frozenset[int]
+) -> None:
+    found = sorted(keys_in(fragment(content), leaves))
+    assert found == sorted((hash_of(key) & 7, key) for key in content if hash_of(key) & 7 in leaves)
+
+
+@given(CONTENTS, CONTENTS)
+def test_copy_that_does_what_the_difference_says_has_what_the_owner_has(
+    mine: dict[bytes, int], theirs: dict[bytes, int]
+) -> None:
+    copy, owner = fragment(mine), fragment(theirs)
+    leaves = differing_leaves(owner, digest_of(copy))
+    listed = tuple((key, owner.version_of(key)) for _, key in keys_in(owner, leaves))
+    difference = listed_difference(Incoming(copy, replaces=False), listed, leaves)
+    assert set(difference.send) == {k for k in theirs if mine.get(k) != theirs[k]}
+    assert set(difference.delete) == set(mine) - set(theirs)
+    for key, newer in records_of(owner, difference.send):
+        copy.apply(key, newer)
+    for key in difference.delete:
+        copy.apply(key, build(version(9), Kind.GONE, NEVER, b""))
+    assert copy.records == owner.records
+
+
+def test_what_was_heard_of_a_key_since_the_list_was_made_counts() -> None:
+    copy = fragment({b"changed": 1, b"kept": 1})
+    incoming = Incoming(copy, replaces=False)
+    incoming.mutation(b"changed", record(5))
+    incoming.mutation(b"new", record(6))
+    leaves = tuple(range(8))
+    difference = listed_difference(incoming, ((b"changed", version(2)),), leaves)
+    assert (difference.send, difference.delete) == ((), (b"kept",))
+
+
+def test_key_that_is_not_there_any_more_is_gone_as_of_now() -> None:
+    held = fragment({b"a": 1})
+    held.counter = 7
+    values = [(key, each) for key, each in records_of(held, [b"a", b"b"]) if is_value(each)]
+    assert values[0] == (b"a", record(1))
+    assert (kind_of(values[1][1]), version_of(values[1][1])) == (Kind.GONE, version(7))
+
+
+def test_lock_of_a_key_goes_with_it_and_so_does_that_there_is_none() -> None:
+    held = fragment({b"a": 1})
+    held.counter = 7
+    held.lock(b"a", 8, b"session", 99)
+    locks = [each for _, each in records_of(held, [b"a", b"b"]) if not is_value(each)]
+    other = fragment({b"a": 1})
+    other.lock(b"b", 2, b"session", 99)
+    for key, each in zip((b"a", b"b"), locks, strict=True):
+        other.apply(key, each)
+    assert other.locks == held.locks

@@ -1,0 +1,268 @@
+"""The owner's side: to whom it gives, how much at a time, and when it takes a permit back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.core.data.content import digest_of
+from holdfast.core.data.copies import points_of
+from holdfast.core.data_messages import (
+    BackupFrame,
+    Claimed,
+    SyncAsk,
+    SyncEnd,
+    SyncPage,
+    SyncPlan,
+    SyncPull,
+    Way,
+)
+from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.record import Kind, kind_of
+from holdfast.core.stores.settings import NameSettings
+from tests.core.data.grid import BOTH, DEFAULT, SMALL, Grid, P, grid, miss, moved, to, ways, write
+from tests.core.harness import A, B, C, Cluster, D, member, partition
+
+EMPTY = Claimed(DEFAULT, (0, 0), (0, 0), empty=True, digest=b"")
+SOME = replace(EMPTY, empty=False, digest=digest_of(Fragment(DEFAULT, BOTH, 0)))
+"""A copy that is not sure of itself."""
+
+
+def owner(**settings: object) -> Grid:
+    """A owns the partition, B is its backup, C has nothing."""
+    cluster = grid(A, B, None, **settings)
+    assert cluster.reply(A, "SET a 1", "SET b 2") == b"+OK\r\n" * 2
+    cluster.sent.clear()
+    return cluster
+
+
+def ask(cluster: Grid, *claims: Claimed, number: int = 1, index: int = 1) -> SyncAsk:
+    """What a backup asks now."""
+    return SyncAsk(number, P, cluster.holding(A).reign, index, claims)
+
+
+def asked(cluster: Grid, question: SyncAsk) -> list[SyncPlan]:
+    """What A answers B."""
+    before = len(cluster.messages(SyncPlan))
+    cluster.inject(member(B), A, question)
+    return cluster.messages(SyncPlan)[before:]
+
+
+def way(cluster: Grid, claim: Claimed) -> Way:
+    (plan,) = asked(cluster, ask(cluster, claim, number=len(cluster.sent) + 1))
+    return next(each.way for each in plan.fragments if each.owner.name == DEFAULT)
+
+
+# Who gets something -------------------------------------------------------------------------------
+
+
+def test_only_the_owner_gives() -> None:
+    cluster = owner()
+    cluster.inject(member(A), B, ask(cluster))
+    cluster.inject(member(A), C, ask(cluster))
+    cluster.inject(member(A), B, replace(ask(cluster), partition=P))
+    assert cluster.messages(SyncPlan) == []
+
+
+def test_only_members_that_the_row_or_a_migration_names_get_anything_at_their_index() -> None:
+    cluster = owner()
+    assert asked(cluster, ask(cluster, index=2)) == []
+    cluster.inject(member(C), A, ask(cluster, index=2))
+    cluster.inject(member(D), A, ask(cluster))
+    assert cluster.messages(SyncPlan) == []
+    assert len(asked(cluster, ask(cluster))) == 1
+
+
+def test_question_of_another_ownership_is_not_answered() -> None:
+    cluster = owner()
+    assert asked(cluster, replace(ask(cluster), reign=ask(cluster).reign - 1)) == []
+
+
+def test_destination_of_a_migration_is_given_everything_before_the_row_names_it() -> None:
+    cluster = owner(unnamed=replace(BOTH, journal_entries=0))
+    cluster.migrate(moved(None, 2, C))
+    cluster.run(50)
+    assert ways(cluster, C) == [Way.WHOLE]
+    assert cluster.content(C)[DEFAULT] == cluster.content(A)[DEFAULT]
+
+
+def test_fragment_goes_to_the_indexes_that_its_settings_ask_for() -> None:
+    settings = {b"one": NameSettings(backups=1), b"none": NameSettings(backups=0)}
+    cluster = grid(A, None, None, names=settings, unnamed=BOTH)
+    for key in ("one:k", "none:k", "k"):
+        assert cluster.reply(A, f"SET {key} v") == b"+OK\r\n"
+    cluster.migrate(moved(None, 1, B))
+    cluster.run(50)
+    cluster.migrate(moved(None, 2, C))
+    cluster.run(50)
+    assert b"one" in cluster.content(B)
+    assert b"none" not in cluster.content(B)
+    assert b"one" not in cluster.content(C)
+    assert b"default" in cluster.content(C)
+
+
+# The cheapest way ---------------------------------------------------------------------------------
+
+
+def test_copy_that_stands_where_the_owner_stands_needs_nothing() -> None:
+    cluster = owner()
+    here = cluster.copy(A).vector.point
+    claim = replace(EMPTY, whole=here, reached=here, empty=False)
+    assert way(cluster, claim) is Way.NOTHING
+
+
+def test_copy_that_the_journal_reaches_gets_what_changed() -> None:
+    cluster = owner()
+    epoch, counter = cluster.copy(A).vector.point
+    before = (epoch, counter - 1)
+    (plan,) = asked(cluster, ask(cluster, replace(EMPTY, whole=before, reached=before)))
+    (default,) = (each for each in plan.fragments if each.owner.name == DEFAULT)
+    assert default.way is Way.CHANGES
+    assert {key for key, _ in default.records} == {b"b"}
+
+
+def test_copy_that_is_not_sure_of_itself_is_compared_and_one_that_is_empty_gets_all() -> None:
+    cluster = owner()
+    assert way(cluster, SOME) is Way.LEAVES
+    assert way(cluster, EMPTY) is Way.WHOLE
+
+
+def test_copy_on_another_history_is_compared_whatever_it_claims() -> None:
+    cluster = owner()
+    epoch, counter = cluster.copy(A).vector.point
+    elsewhere = (epoch - 1, counter + 5)
+    claim = replace(SOME, whole=elsewhere, reached=elsewhere)
+    assert elsewhere not in points_of(cluster.copy(A).lineage)
+    assert way(cluster, claim) is Way.LEAVES
+
+
+def test_changes_that_are_too_many_for_a_plan_come_page_by_page() -> None:
+    cluster = grid(A, B, C, backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    cluster.drops = [to(C, BackupFrame)]
+    for number in range(3):
+        cluster.command(A, f"SET big{number} {'x' * 150_000}", session=9)
+        cluster.run(3)
+    cluster.drops = []
+    write(cluster, "last")
+    cluster.run(600)
+    assert ways(cluster, C) == [Way.LEAVES]
+    assert cluster.value(C, "big2") == cluster.value(A, "big2")
+
+
+# Permits ------------------------------------------------------------------------------------------
+
+
+def test_so_many_are_given_to_at_a_time_and_the_others_ask_again() -> None:
+    cluster = grid(A, B, C, syncs_parallel_max=1, sync_interval_ms=1_000, backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    giving = cluster.nodes[A].data.giving
+    assert asked(cluster, ask(cluster))[0].reason == ""
+    miss(cluster, C, "a")
+    write(cluster, "b")
+    cluster.run(450)
+    refusals = [plan.reason for plan in cluster.messages(SyncPlan, to=C)]
+    assert refusals == ["no permit"]
+    assert not cluster.in_sync(C)
+    cluster.inject(member(B), A, SyncEnd(1, P))
+    assert giving.gifts == {}
+    cluster.run(1_500)
+    assert cluster.in_sync(C)
+
+
+def test_question_that_is_repeated_gets_the_same_plan_and_a_new_one_a_new_plan() -> None:
+    cluster = owner()
+    (first,) = asked(cluster, ask(cluster, EMPTY))
+    write(cluster, "c")
+    (again,) = asked(cluster, ask(cluster, EMPTY))
+    assert again == first
+    (fresh,) = asked(cluster, ask(cluster, EMPTY, number=2))
+    assert fresh.fragments != first.fragments
+    assert len(cluster.nodes[A].data.giving.gifts) == 1
+
+
+def test_end_of_another_transfer_returns_no_permit() -> None:
+    cluster = owner()
+    asked(cluster, ask(cluster, EMPTY))
+    for end in (SyncEnd(7, P), SyncEnd(1, partition(0))):
+        cluster.inject(member(C), A, end)
+    cluster.inject(member(B), A, SyncEnd(7, P))
+    assert len(cluster.nodes[A].data.giving.gifts) == 1
+
+
+def test_permit_is_returned_by_silence_but_not_by_one_that_goes_on() -> None:
+    cluster = owner(retry_ms=100)
+    giving = cluster.nodes[A].data.giving
+    asked(cluster, ask(cluster, EMPTY))
+    for _ in range(4):
+        cluster.run(1_000)
+        cluster.inject(member(B), A, SyncPull(1, P, DEFAULT, (), 0))
+        assert giving.gifts
+    cluster.run(2_500)
+    assert giving.gifts == {}
+
+
+def test_permit_is_returned_when_the_taker_leaves_and_when_the_partition_is_lost() -> None:
+    cluster = owner()
+    asked(cluster, ask(cluster, EMPTY))
+    cluster.crash(B)
+    cluster.confirm_dead(B)
+    cluster.run_until(lambda: not cluster.nodes[A].data.giving.gifts)
+    other = owner()
+    asked(other, ask(other, EMPTY))
+    other.place(B, A, None)
+    assert other.nodes[A].data.giving.gifts == {}
+
+
+def test_new_stay_gives_nothing_that_the_last_one_began() -> None:
+    cluster = owner()
+    asked(cluster, ask(cluster, EMPTY))
+    cluster.nodes[A].data.giving.reset()
+    cluster.inject(member(B), A, SyncPull(1, P, DEFAULT, (), 0))
+    assert cluster.messages(SyncPage) == []
+
+
+# Pages --------------------------------------------------------------------------------------------
+
+
+def page(cluster: Cluster, pull: SyncPull) -> SyncPage:
+    cluster.inject(member(B), A, pull)
+    return cluster.messages(SyncPage)[-1]
+
+
+def test_page_is_made_of_what_is_there_now() -> None:
+    cluster = owner()
+    asked(cluster, ask(cluster, EMPTY))
+    cluster.command(A, "DEL a", "SET b later", session=9)
+    records = dict(page(cluster, SyncPull(1, P, DEFAULT, (), 0)).records)
+    assert list(records) == [b"b"]
+    assert records[b"b"] == cluster.content(A)[DEFAULT][b"b"]
+
+
+def test_key_that_has_gone_since_it_was_listed_comes_as_gone() -> None:
+    cluster = owner()
+    asked(cluster, ask(cluster, SOME))
+    listed = page(cluster, SyncPull(1, P, DEFAULT, (), 0))
+    assert sorted(key for key, _ in listed.listed) == [b"a", b"b"]
+    cluster.command(A, "DEL a", session=9)
+    assert [key for key, _ in page(cluster, SyncPull(1, P, DEFAULT, (), 0)).listed] == [b"b"]
+    records = page(cluster, SyncPull(1, P, DEFAULT, (b"a",), 0)).records
+    assert {key for key, _ in records} == {b"a"}
+    assert Kind.GONE in [kind_of(record) for _, record in records]
+
+
+def test_page_names_every_leaf_that_differs_also_where_the_owner_has_nothing() -> None:
+    cluster = owner()
+    (plan,) = asked(cluster, ask(cluster, SOME))
+    (default,) = (each for each in plan.fragments if each.owner.name == DEFAULT)
+    cluster.command(A, "DEL a", "DEL b", session=9)
+    listed = page(cluster, SyncPull(1, P, DEFAULT, (), 0))
+    assert (listed.listed, listed.leaves, listed.next) == ((), default.leaves, 0)
+
+
+def test_pull_of_what_is_not_given_is_not_answered() -> None:
+    cluster = owner()
+    cluster.inject(member(B), A, SyncPull(1, P, DEFAULT, (), 0))
+    asked(cluster, ask(cluster, EMPTY))
+    cluster.inject(member(B), A, SyncPull(2, P, DEFAULT, (), 0))
+    cluster.inject(member(C), A, SyncPull(1, P, DEFAULT, (), 0))
+    assert cluster.messages(SyncPage) == []

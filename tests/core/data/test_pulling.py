@@ -1,0 +1,299 @@
+"""A copy that lacks something is brought up to date, whatever it lacks and whatever goes wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.data_messages import (
+    BackupFrame,
+    SyncAsk,
+    SyncEnd,
+    SyncPage,
+    SyncPlan,
+    SyncPull,
+    Way,
+)
+from holdfast.core.messages import Message
+from holdfast.core.migrations import MigrationType, Move
+from holdfast.core.stores.settings import NameSettings
+from holdfast.ids import NO_INDEX
+from tests.core.data.grid import BOTH, SMALL, Grid, P, grid, miss, moved, to, ways, write
+from tests.core.harness import A, B, C, member
+
+NO_JOURNAL = replace(BOTH, journal_entries=0)
+
+
+def behind(*keys: str, unnamed: NameSettings = BOTH, **settings: object) -> Grid:
+    """C has missed writes of these keys, and is about to learn that."""
+    cluster = grid(A, B, C, unnamed=unnamed, backup_bytes_max=SMALL, **settings)
+    assert cluster.reply(A, "SET common 1") == b"+OK\r\n"
+    miss(cluster, C, *keys)
+    cluster.sent.clear()
+    return cluster
+
+
+def same(cluster: Grid) -> bool:
+    """Whether everyone lacks nothing and has the same records."""
+    first, *others = (cluster.content(each) for each in (A, B, C))
+    return cluster.in_sync(B, C) and all(first == other for other in others)
+
+
+def test_backup_that_missed_mutations_asks_and_gets_the_records_that_changed() -> None:
+    cluster = behind("a", "b")
+    write(cluster, "last")
+    cluster.run(600)
+    (ask,) = cluster.messages(SyncAsk)
+    assert (ask.partition, ask.index) == (P, 2)
+    assert ways(cluster, C) == [Way.CHANGES]
+    assert cluster.messages(SyncPull) == []
+    assert same(cluster)
+
+
+def test_copy_whose_gap_no_journal_covers_gets_what_lies_in_the_leaves_that_differ() -> None:
+    cluster = behind("a", "b", unnamed=NO_JOURNAL)
+    cluster.command(A, "DEL common", session=9)
+    cluster.run(600)
+    assert ways(cluster, C) == [Way.LEAVES]
+    sent = [key for page in cluster.messages(SyncPage) for key, _ in page.records]
+    assert sent
+    assert b"common" not in sent
+    assert same(cluster)
+
+
+def test_key_that_the_owner_has_not_is_removed() -> None:
+    cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET common 1", "SET gone 1") == b"+OK\r\n" * 2
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.command(A, "DEL gone", session=9)
+    cluster.drops = []
+    miss(cluster, C)
+    cluster.run(600)
+    assert cluster.value(C, "gone") is None
+    assert same(cluster)
+
+
+def test_copy_without_anything_gets_everything_page_by_page() -> None:
+    cluster = grid(A, B, None)
+    for number in range(4):
+        write(cluster, f"key{number}", value="x" * 600_000)
+    cluster.run(50)
+    cluster.sent.clear()
+    cluster.migrate(moved(None, 2, C))
+    cluster.run(600)
+    assert ways(cluster, C) == [Way.WHOLE]
+    assert [pull.position for pull in cluster.messages(SyncPull)] == [0, 2]
+    assert same(cluster)
+
+
+def test_listing_of_many_keys_comes_page_by_page() -> None:
+    cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=50_000)
+    assert cluster.reply(A, "SET common 1") == b"+OK\r\n"
+    miss(cluster, C, *(f"{number}" * 20_000 for number in range(10, 40)))
+    cluster.sent.clear()
+    cluster.run(800)
+    listings = [page for page in cluster.messages(SyncPage) if page.listed]
+    assert len(listings) > 1
+    assert listings[0].next == listings[1].position > 0
+    assert same(cluster)
+
+
+def test_lists_and_locks_are_brought_up_to_date_as_well() -> None:
+    cluster = behind("a", unnamed=NO_JOURNAL)
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.command(A, "RPUSH list 1 2 3", "SADD set 1", "HOLDFAST.LOCK common 60000", session=9)
+    cluster.drops = []
+    miss(cluster, C)
+    cluster.run(800)
+    assert same(cluster)
+    for name in (b"", b"default"):
+        assert cluster.copy(C, name).fragment.locks == cluster.copy(A, name).fragment.locks
+    assert cluster.copy(A).fragment.locks
+
+
+def test_mutations_go_on_coming_while_a_fragment_is_brought_up_to_date() -> None:
+    """1. C lists what differs.  2. A changes one of these keys, and another.  3. The pages come."""
+    cluster = behind(*(f"key{number}" for number in range(20)), unnamed=NO_JOURNAL)
+    cluster.drops = [to(A, SyncPull)]
+    cluster.run(450)
+    assert cluster.messages(SyncPull)
+    write(cluster, "key3", "new", "common", value="later")
+    cluster.command(A, "DEL key4", session=9)
+    cluster.run(10)
+    cluster.drops = []
+    cluster.run(1_500)
+    assert cluster.value(C, "key3") == b"later"
+    assert same(cluster)
+
+
+@pytest.mark.parametrize("lost", [SyncAsk, SyncPlan, SyncPull, SyncPage])
+def test_what_is_not_answered_is_asked_again(lost: type) -> None:
+    cluster = behind("a", "b", unnamed=NO_JOURNAL)
+    cluster.drops = [to(A, lost), to(C, lost)]
+    cluster.run(800)
+    assert not cluster.in_sync(C)
+    cluster.drops = []
+    cluster.run(1_200)
+    assert same(cluster)
+
+
+def test_answers_that_come_twice_or_too_late_change_nothing() -> None:
+    cluster = behind("a", "b", unnamed=NO_JOURNAL)
+    cluster.run(800)
+    assert same(cluster)
+    (plan,) = cluster.messages(SyncPlan, to=C)
+    before = len(cluster.sent)
+    late: tuple[Message, ...] = (plan, *cluster.messages(SyncPage), *cluster.messages(SyncEnd))
+    for message in late:
+        cluster.inject(member(A), C, message)
+        cluster.inject(member(C), A, message)
+    assert len(cluster.sent) == before
+    assert same(cluster)
+
+
+def test_answers_to_another_question_are_not_taken() -> None:
+    cluster = behind("a", "b", unnamed=NO_JOURNAL)
+    cluster.drops = [to(C, SyncPlan, SyncPage)]
+    cluster.run(450)
+    (ask,) = cluster.messages(SyncAsk, to=A)
+    (plan,) = cluster.messages(SyncPlan, to=C)
+    for origin, message in (
+        (member(B), plan),
+        (member(A), replace(plan, id=ask.id + 1)),
+    ):
+        cluster.inject(origin, C, message)
+    assert cluster.messages(SyncPull) == []
+    cluster.inject(member(A), C, plan)
+    cluster.inject(member(A), C, plan)
+    (pull,) = cluster.messages(SyncPull)
+    page = SyncPage(pull.id, P, pull.name, 0, (), (), (), 0)
+    for wrong in (
+        replace(page, name=b"other"),
+        replace(page, position=7),
+        replace(page, id=pull.id + 1),
+    ):
+        cluster.inject(member(A), C, wrong)
+        assert not cluster.in_sync(C)
+
+
+def test_backup_asks_once_an_interval_and_a_destination_as_often_as_it_takes() -> None:
+    cluster = behind("a", sync_interval_ms=5_000)
+    cluster.run(450)
+    assert len(cluster.messages(SyncAsk)) == 1
+    assert cluster.in_sync(C)
+    miss(cluster, C, "b")
+    cluster.run(3_000)
+    assert len(cluster.messages(SyncAsk)) == 1
+    cluster.run(3_000)
+    assert len(cluster.messages(SyncAsk)) == 2
+    assert same(cluster)
+
+
+def test_new_owner_is_asked_when_the_one_before_it_does_not_end_what_it_began() -> None:
+    cluster = behind("a", "b", unnamed=NO_JOURNAL, sync_interval_ms=1_000)
+    cluster.drops = [to(C, SyncPage)]
+    cluster.run(450)
+    assert cluster.messages(SyncPull)
+    cluster.drops = []
+    cluster.place(B, None, C)
+    cluster.run(2_000)
+    assert cluster.messages(SyncAsk, to=B)
+    assert cluster.messages(SyncEnd, to=A)
+    assert cluster.in_sync(C)
+    assert cluster.value(C, "b") == b"v"
+
+
+def test_nothing_is_asked_while_nobody_owns_the_partition() -> None:
+    cluster = behind("a")
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.decide(None, None, C)
+    cluster.run(5)
+    assert cluster.messages(SyncAsk) == []
+
+
+def test_fragment_that_the_owner_has_not_is_dropped() -> None:
+    """C took a write of a new name that no other backup got, and is a backup of somebody else."""
+    cluster = grid(A, B, C)
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    cluster.drops = [to(B, BackupFrame)]
+    cluster.command(A, "SET mine:k v", session=9)
+    cluster.run(5)
+    assert b"mine" in cluster.holding(C).copies
+    cluster.drops = []
+    cluster.crash(A)
+    cluster.confirm_dead(A)
+    cluster.run_until(lambda: cluster.nodes[C].table.row(P).owner == B)
+    cluster.run(2_000)
+    assert cluster.value(B, "k") == b"v"
+    assert cluster.in_sync(C)
+    assert cluster.holding(C).space.find(b"mine:k") is None
+
+
+def test_new_stay_brings_nothing_up_to_date_that_the_last_one_asked_for() -> None:
+    cluster = behind("a", "b", unnamed=NO_JOURNAL)
+    cluster.drops = [to(C, SyncPage)]
+    cluster.run(450)
+    pulling = cluster.nodes[C].data.pulling
+    assert pulling.pulls
+    pulling.reset()
+    assert pulling.pulls == {}
+    assert cluster.nodes[C].data.replicas.incoming == {}
+
+
+def test_so_many_partitions_are_asked_for_at_a_time() -> None:
+    cluster = behind("a", unnamed=NO_JOURNAL, syncs_parallel_max=0)
+    cluster.run(600)
+    assert not cluster.in_sync(C)
+    assert cluster.messages(SyncAsk) == []
+
+
+def test_copy_that_is_in_order_again_is_not_asked_for() -> None:
+    cluster = grid(A, B, C)
+    pulling = cluster.nodes[C].data.pulling
+    pulling.want(P)
+    cluster.nodes[A].data.pulling.want(P)
+    cluster.run(600)
+    assert pulling.wanted == {}
+    assert cluster.nodes[A].data.pulling.wanted == {}, "an owner lacks nothing"
+    assert cluster.messages(SyncAsk) == []
+
+
+def test_change_that_waits_for_a_value_that_never_came_breaks_the_copy_for_good() -> None:
+    """1. C misses a set.  2. It asks.  3. A change of the set comes before any page.  4. The owner
+    changes, so no page comes: what waited is lost, and only a new sync makes it good."""
+    cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL, sync_interval_ms=1_000)
+    assert cluster.reply(A, "SET common 1") == b"+OK\r\n"
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.command(A, "SADD set 1", session=9)
+    cluster.run(2)
+    cluster.drops = []
+    miss(cluster, C)
+    cluster.drops = [to(A, SyncPull)]
+    cluster.run(450)
+    cluster.command(A, "SADD set 2", session=9)
+    cluster.run(5)
+    (incoming,) = cluster.nodes[C].data.replicas.incoming.values()
+    assert incoming.broken == (b"set",)
+    cluster.drops = []
+    cluster.place(B, None, C)
+    cluster.run(3_000)
+    assert cluster.in_sync(C)
+    assert cluster.content(C) == cluster.content(B)
+
+
+def test_destination_gets_what_it_lacks_for_its_new_index_and_keeps_what_it_is_by_the_row() -> None:
+    """C is at index 2, where a name with one backup does not go; it is to be at index 1."""
+    names = {b"two": BOTH}
+    cluster = grid(A, B, C, names=names, unnamed=NameSettings(backups=1))
+    assert cluster.reply(A, "SET k v", "SET two:k v") == b"+OK\r\n" * 2
+    assert b"default" not in cluster.content(C)
+    shift = Move(MigrationType.SHIFT_UP, B, 1, NO_INDEX, C, 2, 1)
+    cluster.migrate(shift)
+    cluster.run(5)
+    write(cluster, "two:l", "l")
+    cluster.run(600)
+    assert cluster.nodes[A].table.row(P).replicas == (A, C, None)
+    assert cluster.in_sync(C)
+    assert cluster.content(C) == cluster.content(A)
+    assert cluster.value(C, "l") == b"v"

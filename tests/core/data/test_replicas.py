@@ -1,0 +1,248 @@
+"""The receiver's side: frames in order, doubts, and what is not taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.core.data_messages import BackupAck, BackupFrame, ReplicaCheck
+from holdfast.core.effects import MutationsRecord, Persist, Send
+from holdfast.core.messages import Publication
+from tests.core.data.grid import DEFAULT, SMALL, Grid, P, frames, grid, miss, to, write
+from tests.core.harness import A, B, C, Cluster, address_of, follower, member, row
+from tests.core.migrating import published
+
+OK = b"+OK\r\n"
+
+
+def acks(cluster: Cluster) -> list[tuple[int, tuple[int, ...]]]:
+    """What C has told A, in order."""
+    return [(ack.number, ack.doubted) for ack in cluster.messages(BackupAck, to=A)]
+
+
+def lone(*keys: str) -> tuple[Grid, list[BackupFrame]]:
+    """A has written these keys, one frame each, and C has got none of the frames."""
+    cluster = grid(A, None, C)
+    assert cluster.reply(A, "SET first v") == OK
+    cluster.drops = [to(C, BackupFrame)]
+    write(cluster, *keys)
+    taken = frames(cluster, C)[-len(keys) :]
+    cluster.sent.clear()
+    return cluster, taken
+
+
+def give(cluster: Cluster, frame: BackupFrame) -> list[tuple[int, tuple[int, ...]]]:
+    """What C says to this frame."""
+    before = len(acks(cluster))
+    cluster.inject(member(A), C, frame)
+    return acks(cluster)[before:]
+
+
+def test_frames_are_taken_in_the_order_of_their_numbers() -> None:
+    cluster, (one, two) = lone("a", "b")
+    assert give(cluster, two) == [(one.number - 1, ())]
+    assert cluster.value(C, "b") is None
+    assert give(cluster, one) == [(one.number, ())]
+    assert give(cluster, two) == [(two.number, ())]
+    assert cluster.value(C, "b") == b"v"
+
+
+def test_frame_that_came_before_is_acknowledged_again_and_changes_nothing() -> None:
+    cluster, (one, two) = lone("a", "a")
+    give(cluster, one)
+    give(cluster, two)
+    content = cluster.content(C)
+    assert give(cluster, one) == [(two.number, ())]
+    assert cluster.content(C) == content
+    assert cluster.in_sync(C)
+
+
+def test_frame_of_a_stay_that_is_not_listed_is_not_answered() -> None:
+    cluster, (one,) = lone("a")
+    assert cluster.inject(member(A, 2), C, one) == []
+    alone = Cluster(C, may_found=False)
+    alone.start(member(C))
+    assert not any(isinstance(e, Send) for e in alone.inject(member(A), C, one))
+
+
+def test_frame_of_an_ownership_that_i_do_not_know_yet_waits_for_its_publication() -> None:
+    cluster = grid(A, B, C)
+    assert cluster.reply(A, "SET k v") == OK
+    cluster.drops = [to(C, Publication)]
+    cluster.sent.clear()
+    cluster.place(B, None, C)
+    cluster.command(B, "SET k w")
+    cluster.run(10)
+    first, *_ = cluster.messages(BackupFrame, to=C)
+    assert all(ack.number < first.number for ack in cluster.messages(BackupAck, to=B))
+    assert cluster.value(C, "k") == b"v"
+    cluster.drops = []
+    cluster.run(1_000)
+    assert cluster.value(C, "k") == b"w"
+    assert cluster.replies == {1: OK}
+
+
+def test_frame_of_an_ownership_that_was_replaced_is_not_applied_and_doubted() -> None:
+    cluster, (one,) = lone("a")
+    cluster.place(B, None, C)
+    assert give(cluster, one) == [(one.number, (P,))]
+    assert cluster.value(C, "a") is None
+
+
+def test_member_without_an_index_applies_nothing_and_doubts() -> None:
+    cluster, (one,) = lone("a")
+    cluster.place(A, B, None)
+    assert give(cluster, one) == [(one.number, (P,))]
+
+
+def test_copy_that_misses_a_mutation_is_doubted_until_it_is_in_sync_again() -> None:
+    """1. C applies (a) of two.  2. It gets the third as if the second had been skipped."""
+    cluster, (one, two, three) = lone("a", "b", "c")
+    give(cluster, one)
+    skipping = replace(three, number=two.number)
+    assert give(cluster, skipping) == [(two.number, (P,))]
+    assert not cluster.in_sync(C)
+    assert cluster.value(C, "c") == b"v", "what can be applied is applied"
+    cluster.run(20)
+    assert cluster.in_sync(C)
+    assert cluster.value(C, "b") == b"v"
+    assert acks(cluster)[-1] == (two.number, ())
+
+
+def test_sender_that_skipped_frames_makes_everything_that_it_owns_doubtful() -> None:
+    cluster = grid(A, None, C, backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET k v") == OK
+    cluster.drops = [to(A, BackupAck)]
+    miss(cluster, C, "lost")
+    cluster.run(450)
+    assert any(doubted for _, doubted in acks(cluster))
+    cluster.drops = []
+    cluster.run(1_000)
+    assert acks(cluster)[-1][1] == ()
+    assert cluster.value(C, "lost") == b"v"
+
+
+def test_skipped_frames_of_one_sender_say_nothing_of_what_others_own() -> None:
+    cluster = grid(A, None, C)
+    assert cluster.reply(A, "SET k v") == OK
+    cluster.inject(member(B), C, BackupFrame(5, skipped=True, runs=(), checks=()))
+    assert cluster.in_sync(C)
+
+
+def test_change_that_does_not_fit_makes_the_copy_doubted_and_is_repaired() -> None:
+    cluster = grid(A, None, C)
+    assert cluster.reply(A, "SADD set 1") == b":1\r\n"
+    cluster.copy(C).fragment.remove(b"set")
+    cluster.copy(C).fragment.pending.clear()
+    assert cluster.reply(A, "SADD set 2") != b"" or not cluster.in_sync(C)
+    cluster.run(600)
+    assert cluster.in_sync(C)
+    assert cluster.content(C) == cluster.content(A)
+
+
+def test_backup_writes_what_it_applies_before_it_acknowledges() -> None:
+    cluster = grid(A, None, C, persistent=True)
+    cluster.slow_disk = True
+    effects: list[object] = []
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.command(A, "SET k v")
+    for frame in cluster.messages(BackupFrame, to=C):
+        effects += cluster.inject(member(A), C, frame)
+    kinds = [each.record for each in effects if isinstance(each, Persist)]
+    assert [kind.name for kind in kinds if isinstance(kind, MutationsRecord)] in ([DEFAULT], [])
+    assert acks(cluster) == []
+
+
+# What a new owner says of where it stands ---------------------------------------------------------
+
+
+def standing(cluster: Grid, reign_more: int = 0) -> ReplicaCheck:
+    check = cluster.holding(A).check_for(2)
+    return replace(check, reign=check.reign + reign_more)
+
+
+def test_word_of_an_ownership_counts_while_it_is_the_present_one() -> None:
+    cluster, (one, two) = lone("a", "b")
+    give(cluster, one)
+    ahead = BackupFrame(two.number, skipped=False, runs=(), checks=(standing(cluster, -1),))
+    assert give(cluster, ahead) == [(two.number, ())]
+    assert cluster.in_sync(C), "what an ownership that is over has is no measure"
+
+
+def test_word_of_an_ownership_that_is_to_come_waits() -> None:
+    cluster, (one,) = lone("a")
+    assert give(cluster, replace(one, checks=(standing(cluster, 1),))) == []
+
+
+def test_copy_that_is_behind_the_new_owner_asks_and_is_doubted() -> None:
+    cluster, (one, two) = lone("a", "b")
+    check = BackupFrame(one.number, skipped=False, runs=(), checks=(standing(cluster),))
+    assert give(cluster, check) == [(one.number, (P,))]
+    cluster.run(20)
+    assert cluster.value(C, "b") == b"v"
+    assert acks(cluster)[-1] == (one.number, ())
+    assert two.number > one.number
+
+
+def test_word_about_a_partition_in_which_i_have_no_index_is_doubted() -> None:
+    cluster, (one,) = lone("a")
+    cluster.place(A, B, None)
+    check = BackupFrame(one.number, skipped=False, runs=(), checks=(standing(cluster),))
+    assert give(cluster, check) == [(one.number, (P,))]
+
+
+def test_rows_that_are_published_to_a_stranger_wake_nothing() -> None:
+    cluster = follower(partition_count=1)
+    published(cluster, row(0, 3, A, B, None, reign=1))
+    frame = BackupFrame(1, skipped=False, runs=(), checks=(ReplicaCheck(P, 2, ()),))
+    cluster.inject(member(A), B, frame)
+    assert cluster.messages(BackupAck) == []
+    published(cluster, row(0, 4, A, B, None, reign=2))
+    assert [to_ for _, to_, m in cluster.sent if isinstance(m, BackupAck)] == [address_of(A)]
+
+
+def test_sender_that_is_not_listed_any_more_is_not_looked_at_again() -> None:
+    cluster = grid(A, B, C)
+    assert cluster.reply(B, "GET k") != b""
+    cluster.inject(member(B), C, BackupFrame(1, skipped=False, runs=(), checks=()))
+    cluster.crash(B)
+    cluster.confirm_dead(B)
+    cluster.run_until(lambda: cluster.nodes[C].table.row(P).replicas[1] is None)
+    cluster.sent.clear()
+    cluster.place(A, None, C)
+    assert cluster.messages(BackupAck, to=B) == []
+
+
+def test_copy_that_is_fenced_applies_nothing_and_doubts() -> None:
+    """Too few hold the partition, so C keeps what it has without an index."""
+    cluster, (one, two) = lone("a", "b")
+    reign = cluster.holding(A).reign
+    cluster.place(A, None, None)
+    assert (cluster.holding(C).index, cluster.holding(A).reign) == (-1, reign)
+    assert give(cluster, one) == [(one.number, (P,))]
+    assert cluster.value(C, "a") is None
+    check = BackupFrame(two.number, skipped=False, runs=(), checks=(standing(cluster),))
+    assert give(cluster, check) == [(two.number, (P,))]
+
+
+def test_mutation_that_came_before_is_not_applied_again() -> None:
+    cluster, (one, two) = lone("a", "a")
+    give(cluster, one)
+    give(cluster, two)
+    content = cluster.content(C)
+    assert give(cluster, replace(one, number=two.number + 1)) == [(two.number + 1, ())]
+    assert cluster.content(C) == content
+
+
+def test_frame_with_a_mutation_of_an_ownership_to_come_is_not_acknowledged() -> None:
+    cluster, (one,) = lone("a")
+    (run,) = one.runs
+    before = replace(run.before, epoch=run.before.epoch + 1)
+    assert give(cluster, replace(one, runs=(replace(run, before=before),))) == []
+    assert cluster.value(C, "a") is None
+
+
+def test_member_of_no_cluster_looks_at_nothing() -> None:
+    alone = Cluster(C, may_found=False)
+    node = alone.start(member(C))
+    node.data.replicas.look_again()
+    assert node.data.replicas.senders == {}
