@@ -10,7 +10,7 @@ export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup fmt lint type arch test sim lock clean
+.PHONY: help setup fmt lint type arch test peers sim lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -33,10 +33,13 @@ arch: setup ## check layers and imports (import-linter) and the house rules (tes
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q tests/arch
 
-test: lint type ## everything: lint, types, layers, 200 simulator seeds, all tests with coverage
+test: lint type peers ## everything: lint, types, layers, 200 simulator seeds, all tests with coverage
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/holdfast sim --start 1 --seeds 200
 	@$(BIN)/pytest -q -n auto --cov --cov-report=term-missing:skip-covered
+
+peers: ## get what the tests compare Holdfast with (redis-server)
+	@scripts/peers.sh
 
 sim: setup ## run simulator seeds: make sim START=1 SEEDS=1000
 	@$(BIN)/holdfast sim --start $(START) --seeds $(SEEDS)

@@ -44,6 +44,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "stamp": st.integers(-(2**63), 2**63 - 1),
     "partition_count": st.integers(1, 16_384),
     "replica_count": st.integers(1, 7),
+    "entries": st.lists(st.integers(0, LARGE), min_size=6, max_size=6).map(tuple),
     "versions": st.lists(st.integers(-1, 2**31 - 1), max_size=5).map(tuple),
 }
 

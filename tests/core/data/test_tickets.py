@@ -14,7 +14,7 @@ def ticket(
     made = Ticket(session, deadline)
     made.replies += replies
     made.needs = needs
-    made.keys += keys
+    made.keys.update(dict.fromkeys(keys))
     if needs:
         made.unsure.append((len(replies) - 1, UNKNOWN))
     return made

@@ -28,6 +28,7 @@ from dataclasses import fields, is_dataclass
 from operator import attrgetter
 from typing import Any, Final, NewType, Union, get_args, get_origin, get_type_hints
 
+from holdfast.core.data_messages import Stand
 from holdfast.core.messages import Migration
 from holdfast.core.migrations import apply_step
 from holdfast.core.states import ClusterState
@@ -252,5 +253,17 @@ def check_migration(migration: Migration) -> None:
         raise MessageError(f"migration {migration.id} leads to {after}, not {migration.after}")
 
 
-SHAPES: Final[dict[type, Check]] = {View: check_view, Migration: check_migration}
+def check_stand(stand: Stand) -> None:
+    """A vector has an entry for each backup that there can be."""
+    if len(stand.entries) != REPLICA_COUNT_MAX - 1:
+        raise MessageError(
+            f"a vector has {REPLICA_COUNT_MAX - 1} entries, not {len(stand.entries)}"
+        )
+
+
+SHAPES: Final[dict[type, Check]] = {
+    View: check_view,
+    Migration: check_migration,
+    Stand: check_stand,
+}
 """What must hold between the fields of one value."""

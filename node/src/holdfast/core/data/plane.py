@@ -82,6 +82,8 @@ class Waiting:
     until: int = 0
     """When the first of them is answered with an error."""
     otherwise: bytes = b""
+    for_keys: bool = False
+    """Whether it waits for a key, and not for a hand-over."""
 
 
 class Plane:
@@ -133,14 +135,15 @@ class Plane:
 
     def _retry(self, session: int) -> None:
         waiting = self.waiting.pop(session)
+        waited: Waiting | None = waiting
         if waiting.until and self.call.now >= waiting.until:
             waiting.commands.popleft()
             ticket = self._ticket(session)
             ticket.replies.append(waiting.otherwise)
             self.desk.queue(ticket)
-            waiting.until = 0
+            waited = None
         if waiting.commands:
-            self._run(session, waiting.commands, waiting)
+            self._run(session, waiting.commands, waited)
 
     def _ticket(self, session: int) -> Ticket:
         return Ticket(session, self.context.now + self.context.config.operation_timeout_ms)
@@ -176,9 +179,10 @@ class Plane:
     ) -> None:
         """The first command keeps the deadline that it was given at first."""
         until, otherwise = blocked.until, blocked.otherwise
-        if waited is not None and waited.until:
+        for_keys = bool(blocked.keys)
+        if waited is not None and waited.for_keys is for_keys:
             until, otherwise = waited.until, waited.otherwise
-        self.waiting[session] = Waiting(commands, until, otherwise)
+        self.waiting[session] = Waiting(commands, until, otherwise, for_keys)
 
     def _one(self, args: list[bytes], ticket: Ticket) -> bytes | Blocked:
         command = look_up(args)
@@ -267,8 +271,12 @@ class Plane:
         space = holding.space
         self.call.may_write = self._serving(partition, self.context.now) is Serving.ALL
         before = _written(holding, keys)
-        reply = command.function(space, self.call, args)
-        wrote = _written(holding, keys) != before
+        try:
+            reply = command.function(space, self.call, args)
+        finally:  # whoever is refused may have found something expired, or made room
+            wrote = _written(holding, keys) != before
+            if wrote:
+                self.replication.touched[partition] = None
         place = len(ticket.replies)
         barrier = self.replication.barriers.get(partition)
         if barrier is not None and not barrier.done:
@@ -277,20 +285,24 @@ class Plane:
         if wrote:
             self._wrote(partition, keys, ticket)
             ticket.unsure.append((place, UNKNOWN if Trait.WRITE in command.traits else AGAIN))
-        for key in keys:
-            writer = self.desk.writing.get(key)
-            if writer is not None and not wrote:
-                ticket.await_other(writer)
-                ticket.unsure.append((place, AGAIN))
+        else:
+            self._read(keys, place, ticket)
         return reply
 
+    def _read(self, keys: list[bytes], place: int, ticket: Ticket) -> None:
+        """What is being written, by this batch or another, is not safe to tell yet."""
+        for key in keys:
+            writer = self.desk.writing.get(key)
+            if writer is not None:
+                ticket.await_other(writer)
+            if writer is not None or key in ticket.keys:
+                ticket.unsure.append((place, AGAIN))
+
     def _wrote(self, partition: PartitionId, keys: list[bytes], ticket: Ticket) -> None:
-        self.replication.touched[partition] = None
         row = self.context.table.row(partition)
         backups = max(self._backups_of(partition, key) for key in keys)
         self.replication.await_backups(row, backups, ticket)
-        for key in keys:
-            ticket.keys.append(key)
+        ticket.keys.update(dict.fromkeys(keys))
 
     def _backups_of(self, partition: PartitionId, key: bytes) -> int:
         """What the key's name asks for; a fragment that it shares may go to fewer."""

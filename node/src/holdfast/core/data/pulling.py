@@ -104,6 +104,7 @@ class Pulling:
             row = self.context.table.row(partition)
             if row.owner != pull.owner or row.reign != pull.reign or not self._needs(partition):
                 self._forget(partition)
+                self._not_before.pop(partition, None)
             elif now >= pull.sent_at + patience:
                 self._send(pull, pull.sent)
         for partition in tuple(self.wanted):

@@ -181,7 +181,7 @@ class Replication:
             FRAME_OVERHEAD + sum(len(key) + len(record) for key, record in run.mutations)
             for run in runs
         )
-        if stream.kept_bytes + size > self.context.config.backup_bytes_max:
+        if stream.kept and stream.kept_bytes + size > self.context.config.backup_bytes_max:
             stream.skip()
         if not stream.kept:
             stream.heard_at = self.context.now

@@ -8,7 +8,7 @@ Rules (seed 004: a backup does nothing by itself)
 
 States
 ------
-None but the time of the next round, which is set while there is anything to end.
+The partitions that were written to since nothing in them could end, and the time of the next round.
 
 What can go wrong
 -----------------
@@ -17,6 +17,7 @@ What can go wrong
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from holdfast.core.context import Context
@@ -28,6 +29,7 @@ from holdfast.core.serving import Serving
 from holdfast.core.stores import locks
 from holdfast.core.stores.command import Call
 from holdfast.core.stores.expiry import next_expiry, purge
+from holdfast.ids import PartitionId
 
 EXPIRY: Final = "end what has had its time"
 BUDGET: Final = 64
@@ -43,19 +45,27 @@ class Rounds:
         self.holdings = holdings
         self.replication = replication
         self._serves = serves
+        self._watched: dict[PartitionId, None] = {}
+
+    def watch(self, partitions: Iterable[PartitionId]) -> None:
+        """These were written to, or are mine from now on: something in them may end."""
+        for partition in partitions:
+            holding = self.holdings.get(partition)
+            if holding is not None and holding.reign and may_end(holding):
+                self._watched[partition] = None
+        if self._watched and not self.context.timers.running(EXPIRY):
+            self.context.timers.set(EXPIRY, self.context.now + self.context.config.expiry_round_ms)
 
     def advance(self, call: Call) -> None:
         """A round, when it is time."""
-        timers, now = self.context.timers, self.context.now
-        owned = [each for each in self.holdings.here.values() if each.reign and may_end(each)]
-        if not owned:
-            timers.clear(EXPIRY)
-        elif not timers.running(EXPIRY):
-            timers.set(EXPIRY, now + self.context.config.expiry_round_ms)
-        elif timers.due(EXPIRY, now):
-            for holding in owned:
+        if not self.context.timers.due(EXPIRY, self.context.now):
+            return
+        watched, self._watched = self._watched, {}
+        for partition in watched:
+            holding = self.holdings.get(partition)
+            if holding is not None and holding.reign:
                 self._round(holding, call)
-            timers.set(EXPIRY, now + self.context.config.expiry_round_ms)
+                self.watch((partition,))
 
     def _round(self, holding: Holding, call: Call) -> None:
         if self._serves(holding.partition, self.context.now) is Serving.ALL:

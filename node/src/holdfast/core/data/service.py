@@ -81,6 +81,7 @@ class DataService:
         """Time has passed, or something has changed."""
         self.plane.advance(self.wall)
         self.rounds.advance(self.plane.call)
+        self.rounds.watch(self.replication.touched)
         self.replication.flush()
         self.replication.advance()
         self.giving.advance()
@@ -130,6 +131,7 @@ class DataService:
             return
         if holding.reign and holding.reign != led:
             self.replication.begin_reign(holding)
+            self.rounds.watch((row.partition,))
         elif holding.index > 0 and holding.lacking():
             self.pulling.want(row.partition)
         self.replicas.look_again()

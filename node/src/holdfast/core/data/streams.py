@@ -55,7 +55,9 @@ class Stream:
         self.kept_bytes = 0
         self.doubted: list[Need] = []
         self.skipped = False
+        self.acknowledged = 0
         self.heard_at = 0
+        """When it acknowledged something last, or the first of those that are kept went out."""
 
     def close_frame(
         self, runs: list[MutationRun], checks: list[ReplicaCheck], size: int
@@ -72,6 +74,9 @@ class Stream:
 
     def acknowledge(self, ack: BackupAck, met: Callable[[Ticket], None]) -> bool:
         """The receiver has everything up to a number, with doubts; whether that was news."""
+        if ack.number < self.acknowledged:
+            return False  # an answer that was overtaken: its doubts are of another time
+        self.acknowledged = ack.number
         kept = len(self.kept)
         needs, self.doubted = self.doubted, []
         while self.kept:

@@ -55,7 +55,8 @@ class Ticket:
         self.replies: list[bytes] = []
         self.unsure: list[tuple[int, bytes]] = []
         """Which replies depend on what is waited for, and what they are otherwise."""
-        self.keys: list[bytes] = []
+        self.keys: dict[bytes, None] = {}
+        """What the batch wrote."""
         self.needs = 0
         self.dependents: list[Ticket] = []
         self.answered = False

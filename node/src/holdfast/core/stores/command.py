@@ -109,6 +109,8 @@ class Command:
     def key_indexes(self, count: int) -> range:
         """Where the keys stand among this many arguments."""
         first, last, step = self.keys
+        if not first:
+            return range(0)
         return range(first, (last if last >= 0 else count + last) + 1, step or 1)
 
 

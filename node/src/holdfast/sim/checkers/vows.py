@@ -111,9 +111,12 @@ class Vows:
         )
 
     def _leads(self, vow: Vow) -> bool:
-        """Whether it was made to a master: one that took office in this term, and lives."""
+        """Whether it was made to a master: one that took office in this term, and lives. A founder
+        whose cluster does not exist yet grants no lease, and gives way."""
         return any(
-            view is not None and (view.master, view.term) == (vow.to.id, vow.term)
+            view is not None
+            and not view.founding
+            and (view.master, view.term) == (vow.to.id, vow.term)
             for process in self.world.processes
             for view in (process.node.view,)
             if (process.node.me.id, process.node.me.incarnation) == (vow.to.id, vow.to.incarnation)
