@@ -116,7 +116,7 @@ def draw_options(seed: int, rng: random.Random) -> Options:
     return Options(
         seed=seed,
         sites=sites,
-        config=draw_config(rng, sites),
+        config=draw_data(chance, draw_config(rng, sites)),
         network=draw_network(rng),
         shell=draw_shell(rng),
         faults=draw_mix(rng, FAULTS),
@@ -181,7 +181,7 @@ def draw_config(rng: random.Random, sites: Sequence[Site]) -> Config:
         recovery_policy=draw_policy(rng, sites),
         plan_slice_rows=rng.choice((1, 4, 256)),
     )
-    config = replace(config, unnamed=NameSettings(backups=config.backup_count))
+
     if rng.random() < 0.5:
         return config
     return replace(
@@ -192,6 +192,23 @@ def draw_config(rng: random.Random, sites: Sequence[Site]) -> Config:
         request_timeout_ms=Millis(rng.choice((5_000, 600_000))),
         validation_timeout_ms=Millis(rng.choice((10_000, 120_000))),
         forming_patience_ms=Millis(rng.choice((0, 2_000))),
+    )
+
+
+def draw_data(chance: random.Random, config: Config) -> Config:
+    """Settings of the data: as many backups as are promised, memories that are soon full."""
+    names = NameSettings(
+        backups=config.backup_count,
+        journal_entries=chance.choice((4, 64, 256)),
+        merkle_depth=chance.choice((2, 5, 10)),
+    )
+    return replace(
+        config,
+        unnamed=names,
+        backup_bytes_max=chance.choice((500, 64 << 20, 64 << 20)),
+        sync_interval_ms=Millis(chance.choice((1_000, 5_000, 30_000))),
+        syncs_parallel_max=chance.choice((1, 8)),
+        operation_timeout_ms=Millis(chance.choice((1_000, 5_000))),
     )
 
 

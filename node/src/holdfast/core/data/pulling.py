@@ -50,7 +50,7 @@ from holdfast.core.data_messages import (
 )
 from holdfast.core.messages import Origin
 from holdfast.core.stores.incoming import Incoming
-from holdfast.ids import MemberId, PartitionId
+from holdfast.ids import NO_INDEX, MemberId, PartitionId
 
 PULL_AGAIN: Final = "pull again"
 NOWHERE: Final = (0, 0)
@@ -63,6 +63,7 @@ class Pull:
     id: int
     owner: MemberId
     reign: int
+    index: int
     sent: DataMessage
     sent_at: int
     plans: deque[FragmentPlan] = field(default_factory=deque)
@@ -102,7 +103,8 @@ class Pulling:
         now, patience = self.context.now, self.context.config.retry_ms
         for partition, pull in tuple(self.pulls.items()):
             row = self.context.table.row(partition)
-            if row.owner != pull.owner or row.reign != pull.reign or not self._needs(partition):
+            moved = row.owner != pull.owner or row.reign != pull.reign
+            if moved or not self._needs(partition) or self._index(partition) != pull.index:
                 self._forget(partition)
                 self._not_before.pop(partition, None)
             elif now >= pull.sent_at + patience:
@@ -115,7 +117,14 @@ class Pulling:
 
     def _needs(self, partition: PartitionId) -> bool:
         holding = self.holdings.get(partition)
-        return holding is not None and not holding.reign and _lacks(holding)
+        if holding is None or holding.reign or self._index(partition) < 0:
+            return False
+        return _lacks(holding)
+
+    def _index(self, partition: PartitionId) -> int:
+        """The index for which data is wanted; what is fenced is left as it is."""
+        holding = self.holdings.here[partition]
+        return holding.index if holding.target == NO_INDEX else holding.target
 
     def _maybe_ask(self, partition: PartitionId) -> None:
         if not self._needs(partition):
@@ -135,11 +144,11 @@ class Pulling:
 
     def _ask(self, partition: PartitionId, holding: Holding, owner: MemberId, reign: int) -> None:
         self._last += 1
-        index = holding.target if holding.target >= 0 else holding.index
+        index = self._index(partition)
         holding.awaited = False
         claims = tuple(_claim(copy) for copy in holding if copy.backup is not None)
         ask = SyncAsk(self._last, partition, reign, index, claims)
-        pull = Pull(self._last, owner, reign, ask, self.context.now)
+        pull = Pull(self._last, owner, reign, index, ask, self.context.now)
         self.pulls[partition] = pull
         for copy in holding:
             self._receive(partition, copy)

@@ -217,7 +217,9 @@ class Replication:
                 stream.heard_at = now
                 for frame in _frames(stream):
                     self.context.send_member(stay[0], frame)
-        if any(stream.kept for stream in self.streams.values()):
+            elif stream.doubted and now >= stream.heard_at + self.context.config.resend_ms:
+                self._send(stay[0], stream, [], [])  # to hear whether the doubts are over
+        if any(stream.kept or stream.doubted for stream in self.streams.values()):
             self._wake()
 
     def _gone(self, stay: Stay) -> None:

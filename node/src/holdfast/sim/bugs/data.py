@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -70,6 +71,13 @@ def acknowledges_first(stream: Stream, ack: BackupAck, met: Any) -> None:
         stream.kept_bytes -= flight.size
         for _, ticket in flight.needs:
             met(ticket)
+
+
+@contextmanager
+def permits_are_kept() -> Iterator[None]:
+    """Neither the end of a sync nor a long silence returns a permit."""
+    with replaced(Giving, "on_end", does_nothing), replaced(Giving, "advance", does_nothing):
+        yield
 
 
 def leaves_destinations_out(
@@ -170,8 +178,7 @@ BUGS: Final = (
         partial(replaced, Fragment, "_apply_change", changes_anything)),
     Bug("unknown-told-as-done", "A write of unknown outcome is answered as done.",
         partial(replaced, Desk, "give_up", answers_as_done)),
-    Bug("permits-kept", "The end of a sync does not return its permit.",
-        partial(replaced, Giving, "on_end", does_nothing)),
+    Bug("permits-kept", "The end of a sync does not return its permit.", permits_are_kept),
     Bug("reign-not-raised", "Two owners number their mutations alike.",
         partial(replaced, Row, "_next_reign", keeps_its_reign)),
     Bug("mutations-not-written", "What was acknowledged is not on disk.",
