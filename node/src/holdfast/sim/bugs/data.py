@@ -14,13 +14,11 @@ from holdfast.core.data import content, giving, pulling, vectors
 from holdfast.core.data.copies import Holding
 from holdfast.core.data.giving import Giving
 from holdfast.core.data.journal import Gap, Journal
-from holdfast.core.data.replicas import Replicas, Sender
 from holdfast.core.data.replication import Replication
 from holdfast.core.data.streams import Stream
 from holdfast.core.data.tickets import Desk, Ticket
-from holdfast.core.data.vectors import Backup, Lineage, Vector, Verdict
-from holdfast.core.data_messages import BackupAck, MutationRun
-from holdfast.core.messages import Origin
+from holdfast.core.data.vectors import Verdict
+from holdfast.core.data_messages import BackupAck
 from holdfast.core.stores.containers import Container
 from holdfast.core.stores.fragment import Fragment
 from holdfast.core.stores.record import CHANGE, FLAGS_AT, Kind
@@ -29,12 +27,9 @@ from holdfast.ids import MemberId, PartitionId, Term
 from holdfast.sim.bugs.fault import Bug, replaced
 
 _judge: Final = vectors.judge
-_take_run: Final = Replicas._take_run
 _takers_of: Final = Replication.takers_of
 _keys_in: Final = content.keys_in
 _since: Final = Journal.since
-_returned: Final = Backup.returned
-_reset: Final = Giving.reset
 
 
 def does_nothing(*_: object) -> None:
@@ -45,22 +40,6 @@ def takes_gaps_for_next(*arguments: Any, **known: Any) -> Verdict:
     """In the place of `vectors.judge`: what is missing is not noticed."""
     verdict = _judge(*arguments, **known)
     return Verdict.NEXT if verdict is Verdict.GAP else verdict
-
-
-def forgets_its_doubts(replicas: Replicas, origin: Origin, sender: Sender) -> None:
-    """In the place of `Replicas._acknowledge`: dirty copies count as backups."""
-    replicas.context.send(origin.address, BackupAck(sender.number, ()))
-
-
-def takes_any_reign(replicas: Replicas, _: Origin, run: MutationRun) -> bool:
-    """In the place of `Replicas._take_run`: whoever sends is the owner."""
-    holding = replicas.holdings.get(run.partition)
-    if holding is None or (holding.index < 1 and holding.target < 0) or holding.reign:
-        return True
-    copy = holding.copy(run.name)
-    if replicas._judge(copy, run):
-        replicas._apply(holding, copy, run)
-    return True
 
 
 def acknowledges_first(stream: Stream, ack: BackupAck, met: Any) -> None:
@@ -98,11 +77,6 @@ def knows_no_gap(journal: Journal, known: vectors.Known) -> tuple[bytes, ...]:
     """In the place of `Journal.since`: what is forgotten did not happen."""
     keys = _since(journal, known)
     return () if isinstance(keys, Gap) else keys
-
-
-def trusts_the_old_owner(index: int, owner: Vector, lineage: Lineage) -> Backup:
-    """In the place of `Backup.returned`: whoever was the owner lacks nothing."""
-    return replace(_returned(index, owner, lineage), dirty=False, whole=None)
 
 
 def changes_anything(fragment: Fragment, key: bytes, kind: Kind, record: bytes) -> bool:
@@ -152,40 +126,30 @@ def trusts_its_files(holding: Holding, _: object = None) -> bool:
 BUGS: Final = (
     Bug("gap-not-marked", "A backup that missed mutations does not notice.",
         partial(replaced, vectors, "judge", takes_gaps_for_next)),
-    Bug("doubts-not-told", "A copy that lacks something counts as a backup.",
-        partial(replaced, Replicas, "_acknowledge", forgets_its_doubts)),
-    Bug("reign-ignored", "A backup takes mutations of an owner that was replaced.",
-        partial(replaced, Replicas, "_take_run", takes_any_reign)),
     Bug("any-word-acknowledges", "A write counts as safe before its backup has it.",
-        partial(replaced, Stream, "acknowledge", acknowledges_first)),
+        partial(replaced, Stream, "acknowledge", acknowledges_first), start=80),
     Bug("backups-not-awaited", "A write is acknowledged before any backup has it.",
-        partial(replaced, Replication, "await_backups", does_nothing)),
-    Bug("keys-in-flight-read", "A read sees a write that no backup has yet.",
-        partial(replaced, Ticket, "await_other", does_nothing)),
-    Bug("no-barrier", "A new owner shows what its backups do not have.",
-        partial(replaced, Replication, "begin_reign", does_nothing)),
+        partial(replaced, Replication, "await_backups", does_nothing), start=11),
     Bug("destination-left-out", "What is written during a copy does not reach the destination.",
         partial(replaced, Replication, "takers_of", leaves_destinations_out)),
     Bug("final-check-skipped", "The hand-over does not wait for the last mutations.",
-        partial(replaced, participation, "has_reached", has_always_reached)),
+        partial(replaced, participation, "has_reached", has_always_reached), start=47),
     Bug("leaf-skipped", "The comparison of two copies overlooks some keys.",
         partial(replaced, giving, "keys_in", skips_a_leaf)),
     Bug("journal-without-gaps", "A journal that has forgotten says that nothing has changed.",
         partial(replaced, Journal, "since", knows_no_gap)),
-    Bug("old-owner-trusted", "Who was the owner before takes its copy for complete.",
-        partial(replaced, Backup, "returned", staticmethod(trusts_the_old_owner))),
     Bug("change-on-any-version", "A change of a container is applied to another version of it.",
-        partial(replaced, Fragment, "_apply_change", changes_anything)),
+        partial(replaced, Fragment, "_apply_change", changes_anything), start=12),
     Bug("unknown-told-as-done", "A write of unknown outcome is answered as done.",
-        partial(replaced, Desk, "give_up", answers_as_done)),
+        partial(replaced, Desk, "give_up", answers_as_done), start=28),
     Bug("permits-kept", "The end of a sync does not return its permit.", permits_are_kept),
     Bug("reign-not-raised", "Two owners number their mutations alike.",
         partial(replaced, Row, "_next_reign", keeps_its_reign)),
     Bug("mutations-not-written", "What was acknowledged is not on disk.",
         partial(replaced, Context, "persist_mutations", does_nothing)),
     Bug("files-trusted", "A copy from files is taken for current.",
-        partial(replaced, Holding, "lacking", trusts_its_files)),
+        partial(replaced, Holding, "lacking", trusts_its_files), start=43),
     Bug("deletions-not-synced", "A sync brings what is new and leaves what is gone.",
         partial(replaced, pulling, "listed_difference",
-                lambda *found: replace(content.listed_difference(*found), delete=()))),
+                lambda *found: replace(content.listed_difference(*found), delete=())), start=74),
 )  # fmt: skip

@@ -127,7 +127,7 @@ BUGS: Final = (
         "master-asks-nobody",
         "A new master publishes its own table without looking at any other: commits are undone.",
         partial(replaced, Settlement, "_reports", hears_nobody),
-        start=24,
+        start=64,
     ),
     Bug(
         "moves-unasked",

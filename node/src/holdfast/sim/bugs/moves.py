@@ -33,7 +33,9 @@ def commits_without_data(participation: Participation, active: Active) -> None:
 def serves_by_commit(participation: Participation, active: Active) -> None:
     """In the place of `Participation._commit`: the publication is not waited for."""
     _commit(participation, active)
-    participation.unpublished.pop(active.migration.partition, None)
+    partition = active.migration.partition
+    participation.unpublished.pop(partition, None)
+    participation.data.published(participation.context.table.row(partition))
 
 
 def drops_when_ready(participation: Participation, active: Active) -> None:
@@ -84,13 +86,13 @@ BUGS: Final = (
         "version-not-compared",
         "A member takes part in a migration of a version that its row has passed.",
         partial(replaced, Participation, "_why_not", takes_part_anyway),
-        start=70,
+        start=30,
     ),
     Bug(
         "version-not-raised",
         "A failed migration gets the version that a destination may have committed already.",
         partial(replaced, Migration, "version_failed", Migration.version_committed),
-        start=453,
+        start=53,
     ),
     Bug(
         "bound-ignored",
@@ -102,6 +104,7 @@ BUGS: Final = (
         "serves-before-published",
         "A destination serves as owner once it has committed; the master may still take it back.",
         partial(replaced, Participation, "_commit", serves_by_commit),
+        start=41,
     ),
     Bug(
         "source-drops-early",
