@@ -22,8 +22,7 @@ from holdfast.core.data_messages import BackupAck
 from holdfast.core.stores.containers import Container
 from holdfast.core.stores.fragment import Fragment
 from holdfast.core.stores.record import CHANGE, FLAGS_AT, Kind
-from holdfast.core.table import Row
-from holdfast.ids import MemberId, PartitionId, Term
+from holdfast.ids import MemberId, PartitionId
 from holdfast.sim.bugs.fault import Bug, replaced
 
 _judge: Final = vectors.judge
@@ -105,12 +104,6 @@ def answers_as_done(desk: Desk, ticket: Ticket) -> None:
         desk._let_out(ticket.session, session)
 
 
-def keeps_its_reign(row: Row, term: Term) -> int:
-    """In the place of `Row._next_reign`: the next owner numbers like the last."""
-    del term
-    return row.reign or 1
-
-
 def may_always_lead(holding: Holding, reign: int) -> bool:
     """In the place of `Holding.may_lead`: a restart changes nothing."""
     del holding, reign
@@ -143,8 +136,6 @@ BUGS: Final = (
     Bug("unknown-told-as-done", "A write of unknown outcome is answered as done.",
         partial(replaced, Desk, "give_up", answers_as_done), start=28),
     Bug("permits-kept", "The end of a sync does not return its permit.", permits_are_kept),
-    Bug("reign-not-raised", "Two owners number their mutations alike.",
-        partial(replaced, Row, "_next_reign", keeps_its_reign)),
     Bug("mutations-not-written", "What was acknowledged is not on disk.",
         partial(replaced, Context, "persist_mutations", does_nothing)),
     Bug("files-trusted", "A copy from files is taken for current.",
