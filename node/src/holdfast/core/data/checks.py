@@ -57,9 +57,6 @@ class Checks:
 
     def on_check(self, origin: Origin, check: ReplicaCheck) -> None:
         """The owner of a partition says what I should have."""
-        row = self.context.table.row(check.partition)
-        holding = self.holdings.get(check.partition)
-        if holding is None or row.owner != origin.id or row.reign != check.reign:
-            return
-        if holding.index > 0 and holding.fall_behind(check):
+        holding = self.holdings.under(origin.id, check.partition, check.reign)
+        if holding is not None and holding.index > 0 and holding.fall_behind(check):
             self.pulling.want(check.partition)

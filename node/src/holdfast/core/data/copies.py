@@ -274,17 +274,14 @@ class Holding:
             copy.fragment and copy.name not in named and copy.goes_to(self.target) for copy in self
         )
         for name, each in named.items():
-            arrival, vector = self.copy(name).arrival, vector_of(each.stand)
+            arrival = self.copy(name).arrival
             assert arrival is not None, "every copy expects what its partition expects"
-            if arrival.behind(vector, lineage_of(each.lineage)):
-                arrival.lag(vector)
+            _measure(arrival, each)
 
     def fall_behind(self, check: ReplicaCheck) -> bool:
         """Find out what is missing here; whether anything is."""
         for each in check.fragments:
-            backup, vector = self.copy(each.name).worth, vector_of(each.stand)
-            if backup.behind(vector, lineage_of(each.lineage)):
-                backup.lag(vector)
+            _measure(self.copy(each.name).worth, each)
         self.unverified = False
         return self.lacking()
 
@@ -310,3 +307,10 @@ class Holding:
     def arriving(self) -> bool:
         """Whether any copy that a migration makes lacks something."""
         return self.awaited or any(copy.arrival and copy.arrival.dirty for copy in self)
+
+
+def _measure(backup: Backup, owner: FragmentStand) -> None:
+    """Have it know whether it lacks something, by where the owner stands."""
+    vector = vector_of(owner.stand)
+    if backup.behind(vector, lineage_of(owner.lineage)):
+        backup.lag(vector)

@@ -28,7 +28,7 @@ from holdfast.core.messages import Fragment
 from holdfast.core.stores.settings import NameSettings
 from holdfast.core.stores.space import INTERNAL
 from holdfast.core.table import Row
-from holdfast.ids import NO_INDEX, PartitionId
+from holdfast.ids import MemberId, PartitionId
 
 
 class Holdings:
@@ -67,6 +67,11 @@ class Holdings:
                 self.here[row.partition].owned = row.reign
         for found in image.data:
             self.here[found.partition].copy(found.stand.name).recover(found)
+
+    def under(self, owner: MemberId, partition: PartitionId, reign: int) -> Holding | None:
+        """What is here of a partition that this member owns in this reign, as I know the row."""
+        row = self.context.table.row(partition)
+        return self.here.get(partition) if (row.owner, row.reign) == (owner, reign) else None
 
     def expect(self, partition: PartitionId, fragment: Fragment, index: int) -> Holding:
         """A migration is to give me this index."""
@@ -140,8 +145,3 @@ class Holdings:
         """A new stay begins: no migration is under way."""
         for partition in tuple(self.here):
             self.unexpected(partition)
-
-    def index_of(self, partition: PartitionId) -> int:
-        """My replica index in the row that I know."""
-        holding = self.here.get(partition)
-        return NO_INDEX if holding is None else holding.index

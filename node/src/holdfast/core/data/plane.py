@@ -237,6 +237,7 @@ class Plane:
     def _check(self, partition: PartitionId, command: Command, key: bytes) -> Holding:
         """Refuse, or have it wait, unless it may run here and now."""
         serving = self._serving(partition, self.context.now)
+        self.call.may_write = serving is Serving.ALL
         if serving is Serving.ALL or (
             serving is Serving.READS and Trait.WRITE not in command.traits
         ):
@@ -269,7 +270,6 @@ class Plane:
     ) -> bytes | Blocked:
         holding = self._check(partition, command, keys[0])
         space = holding.space
-        self.call.may_write = self._serving(partition, self.context.now) is Serving.ALL
         before = _written(holding, keys)
         try:
             reply = command.function(space, self.call, args)

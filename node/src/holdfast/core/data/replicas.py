@@ -119,11 +119,8 @@ class Replicas:
 
     def _take_check(self, origin: Origin, check: ReplicaCheck) -> bool:
         """Whether I have what the new owner has."""
-        row = self.context.table.row(check.partition)
-        holding = self.holdings.get(check.partition)
-        if holding is None or row.reign != check.reign or row.owner != origin.id:
-            return False
-        if holding.index < 1:
+        holding = self.holdings.under(origin.id, check.partition, check.reign)
+        if holding is None or holding.index < 1:
             return False
         if holding.fall_behind(check):
             self._lacking(check.partition, at_once=True)
@@ -159,9 +156,8 @@ class Replicas:
 
     def _take_run(self, origin: Origin, run: MutationRun) -> bool:
         """Whether the copy that the row asks for has everything up to here."""
-        row = self.context.table.row(run.partition)
-        holding = self.holdings.get(run.partition)
-        if holding is None or row.reign != run.before.epoch or row.owner != origin.id:
+        holding = self.holdings.under(origin.id, run.partition, run.before.epoch)
+        if holding is None:
             return False
         if holding.index < 1 and holding.target < 0:
             return False
@@ -177,12 +173,12 @@ class Replicas:
     def _judge(self, copy: Copy, run: MutationRun) -> bool:
         """Whether to apply it: for what the copy is, or for what a migration makes of it."""
         lineage = lineage_of(run.lineage)
+        first, last = vector_of(run.before), vector_of(run.before)
+        first.advance_run(run.backups, 1)
+        last.advance_run(run.backups, len(run.mutations))
         applies = False
         for backup in (copy.backup, copy.arrival):
             if backup is not None:
-                first, last = vector_of(run.before), vector_of(run.before)
-                first.advance_run(run.backups, 1)
-                last.advance_run(run.backups, len(run.mutations))
                 applies |= backup.receive_run(first, last, lineage).applies
         return applies
 

@@ -22,6 +22,7 @@ it; when it comes back, its copy is behind, and it knows by the first mutation t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from holdfast.core.context import Context
@@ -62,8 +63,7 @@ class Replication:
     def reset(self) -> None:
         """A new stay begins: nobody acknowledges what the last one wrote."""
         for stream in self.streams.values():
-            stream.skip()
-            for _, ticket in (*stream.doubted, *stream.open.needs):
+            for ticket in stream.waiting():
                 self.desk.fail(ticket)
         self.streams.clear()
         self.touched.clear()
@@ -156,7 +156,7 @@ class Replication:
             run = self._run(holding, copy, backups, tuple(fragment.take()))
             self.context.persist_mutations(copy.record(holding.partition, run.mutations))
             for member, index in _hottest(takers, backups):
-                runs.setdefault(member, []).append(_addressed(run, index))
+                runs.setdefault(member, []).append(replace(run, index=index))
 
     def _run(
         self, holding: Holding, copy: Copy, backups: int, mutations: tuple[tuple[bytes, bytes], ...]
@@ -212,39 +212,34 @@ class Replication:
             del self.barriers[partition]
         if not self.context.timers.due(SEND_AGAIN, now):
             return
+        silent_since = now - self.context.config.resend_ms
         for stay, stream in self.streams.items():
-            if stream.kept and now >= stream.heard_at + self.context.config.resend_ms:
+            if stream.heard_at > silent_since:
+                continue
+            if stream.kept:
                 stream.heard_at = now
                 for frame in _frames(stream):
                     self.context.send_member(stay[0], frame)
-            elif stream.doubted and now >= stream.heard_at + self.context.config.resend_ms:
+            elif stream.doubted:
                 self._send(stay[0], stream, [], [])  # to hear whether the doubts are over
         if any(stream.kept or stream.doubted for stream in self.streams.values()):
             self._wake()
 
     def _gone(self, stay: Stay) -> None:
-        stream = self.streams.pop(stay)
-        stream.skip()
-        for _, ticket in (*stream.doubted, *stream.open.needs):
+        for ticket in self.streams.pop(stay).waiting():
             self.desk.met(ticket)
 
     def published(self, row: Row) -> None:
         """The master has changed a row."""
-        if row.owner != self.context.me.id:
-            self.barriers.pop(row.partition, None)
-        synchronous = self._synchronous(row)
         mine = row.owner == self.context.me.id
+        if not mine:
+            self.barriers.pop(row.partition, None)
+        settle = self.desk.met if mine else self.desk.fail
         for (member, _), stream in self.streams.items():
-            if mine and member in synchronous:
+            if mine and member in row.replicas[1:]:
                 continue
             for ticket in stream.release(row.partition):
-                if mine:
-                    self.desk.met(ticket)
-                else:
-                    self.desk.fail(ticket)
-
-    def _synchronous(self, row: Row) -> tuple[MemberId | None, ...]:
-        return row.replicas[1:]
+                settle(ticket)
 
 
 def _hottest(
@@ -256,12 +251,6 @@ def _hottest(
         if index <= backups:
             indexes[member] = min(index, indexes.get(member, index))
     return iter(indexes.items())
-
-
-def _addressed(run: MutationRun, index: int) -> MutationRun:
-    return MutationRun(
-        run.partition, run.name, index, run.backups, run.before, run.lineage, run.mutations
-    )
 
 
 def _frames(stream: Stream) -> Iterator[BackupFrame]:

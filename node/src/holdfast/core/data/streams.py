@@ -101,6 +101,11 @@ class Stream:
         self.kept_bytes = 0
         self.skipped = True
 
+    def waiting(self) -> list[Ticket]:
+        """Everyone who waits for this member, once for each need."""
+        flights = (need for flight in (*self.kept, self.open) for need in flight.needs)
+        return [ticket for _, ticket in (*self.doubted, *flights)]
+
     def release(self, partition: PartitionId) -> list[Ticket]:
         """This member need not have this partition any more: who has waited for that."""
         freed = [ticket for place, ticket in self.doubted if place == partition]

@@ -73,20 +73,12 @@ class Ticket:
             self.needs += 1
 
 
-class Session:
-    """One client's replies in order."""
-
-    __slots__ = ("queue",)
-
-    def __init__(self) -> None:
-        self.queue: deque[Ticket] = deque()
-
-
 class Desk:
     """All tickets that wait."""
 
     def __init__(self) -> None:
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, deque[Ticket]] = {}
+        """Each client's batches whose replies are not out yet, in order."""
         self.writing: dict[bytes, Ticket] = {}
         """Who wrote a key last, while that is not safe."""
         self._ready: list[tuple[int, bytes]] = []
@@ -95,14 +87,13 @@ class Desk:
 
     def queue(self, ticket: Ticket) -> None:
         """A batch was executed; its replies come out in their turn."""
-        session = self.sessions.setdefault(ticket.session, Session())
-        session.queue.append(ticket)
+        self.sessions.setdefault(ticket.session, deque()).append(ticket)
         if ticket.needs:
             self._open.append(ticket)
             for key in ticket.keys:
                 self.writing[key] = ticket
         else:
-            self._let_out(ticket.session, session)
+            self._let_out(ticket.session)
 
     def met(self, ticket: Ticket) -> None:
         """One thing less to wait for."""
@@ -114,15 +105,14 @@ class Desk:
         for key in ticket.keys:
             if self.writing.get(key) is ticket:
                 del self.writing[key]
-        session = self.sessions.get(ticket.session)
-        if session is not None:
-            self._let_out(ticket.session, session)
+        self._let_out(ticket.session)
         dependents, ticket.dependents = ticket.dependents, []
         for dependent in dependents:
             self.met(dependent)
 
-    def _let_out(self, number: int, session: Session) -> None:
-        queue = session.queue
+    def _let_out(self, number: int) -> None:
+        """What is ready at the head of a session; of one that is closed, nothing."""
+        queue = self.sessions.get(number)
         while queue and (queue[0].needs == 0 or queue[0].answered):
             ticket = queue.popleft()
             ticket.answered = True
@@ -135,9 +125,7 @@ class Desk:
         for place, otherwise in ticket.unsure:
             ticket.replies[place] = otherwise
         ticket.answered = True
-        session = self.sessions.get(ticket.session)
-        if session is not None:
-            self._let_out(ticket.session, session)
+        self._let_out(ticket.session)
 
     def fail(self, ticket: Ticket) -> None:
         """One thing that it waits for will never be known here: whoever has seen its writes has

@@ -99,9 +99,7 @@ def has_always_reached(*_: object) -> bool:
 def answers_as_done(desk: Desk, ticket: Ticket) -> None:
     """In the place of `Desk.give_up`: what is not known is told as done."""
     ticket.answered = True
-    session = desk.sessions.get(ticket.session)
-    if session is not None:
-        desk._let_out(ticket.session, session)
+    desk._let_out(ticket.session)
 
 
 def may_always_lead(holding: Holding, reign: int) -> bool:
