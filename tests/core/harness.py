@@ -18,6 +18,7 @@ from holdfast.core.effects import (
     Answer,
     Continue,
     Effect,
+    HangUp,
     Notice,
     NoticeKind,
     Pending,
@@ -47,6 +48,7 @@ from holdfast.core.messages import (
     Request,
 )
 from holdfast.core.node import Node
+from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
 from holdfast.core.table import Row
 from holdfast.core.views import Kind, Member, View
@@ -163,6 +165,8 @@ class Cluster:
         self.stops: list[MemberId] = []
         self.replies: dict[int, bytes] = {}
         """What each client was told since its last command."""
+        self.hung_up: list[int] = []
+        """Clients whose connections were to be closed."""
         self._numbers = count()
         self._events: list[tuple[int, int, MemberId, Node | None, Event]] = []
 
@@ -199,7 +203,9 @@ class Cluster:
 
     def step(self, member_id: MemberId, event: Event) -> list[Effect]:
         """Give an event to a node now, and carry out what it says."""
-        effects = self.nodes[member_id].step(event, Millis(self.now))
+        node = self.nodes[member_id]
+        effects = node.step(event, Millis(self.now))
+        check_gates(node, self.now)
         for effect in effects:
             self._carry_out(member_id, effect)
         return effects
@@ -219,6 +225,8 @@ class Cluster:
             self.pendings.append(effect)
         elif isinstance(effect, Notice):
             self.notices.append((member_id, effect))
+        elif isinstance(effect, HangUp):
+            self.hung_up.append(effect.session)
         elif isinstance(effect, Reply):
             told = self.replies.get(effect.session, b"")
             self.replies[effect.session] = told + effect.data
@@ -266,8 +274,8 @@ class Cluster:
     def command(self, member_id: MemberId, *commands: str, session: int = 1) -> None:
         """A client sends commands, each in words."""
         self.replies.pop(session, None)
-        batch = tuple(tuple(command.encode().split()) for command in commands)
-        self.step(member_id, Commanded(session, batch))
+        batch = [command.encode().split() for command in commands]
+        self.step(member_id, Commanded(((session, batch),)))
 
     def reply(self, member_id: MemberId, *commands: str, session: int = 1) -> bytes:
         """What a client is told within some journeys, and as many writes to disk."""
@@ -363,6 +371,13 @@ class Cluster:
     def noticed(self, kind: NoticeKind) -> list[Notice]:
         """What was noticed of a kind, by anyone."""
         return [notice for _, notice in self.notices if notice.kind is kind]
+
+
+def check_gates(node: Node, now: int) -> None:
+    """Whatever may be served without a look may be served."""
+    if node.is_quiet(Commanded(()), Millis(now)):
+        for partition in node.data.plane.opened:
+            assert node.serving(partition, Millis(now)) is Serving.ALL
 
 
 def follower(*, persistent: bool = False, kind: Kind = Kind.DATA, **settings: object) -> Cluster:

@@ -14,6 +14,7 @@ from holdfast.core.messages import (
 from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.node import Node
 from holdfast.core.table import REIGN_BITS, Row
+from holdfast.core.views import Kind
 from holdfast.ids import NO_INDEX, MemberId, Replicas, Term, Version
 from tests.core.harness import (
     A,
@@ -60,9 +61,9 @@ NEXT_REIGN = 1 << REIGN_BITS
 """Of the first owner whom the master of term 1 has put in its place."""
 
 
-def owning(*, backup_count: int = 1, stale_read_disabled: bool = True) -> tuple[Cluster, Node]:
+def owning(*, backup_count: int = 1, **settings: bool) -> tuple[Cluster, Node]:
     """B owns partition 0 at version 3."""
-    cluster = follower(backup_count=backup_count, stale_read_disabled=stale_read_disabled)
+    cluster = follower(persistent=False, kind=Kind.DATA, backup_count=backup_count, **settings)
     published(cluster, row(0, 3, B, None, None, reign=REIGN))
     return cluster, cluster.nodes[B]
 

@@ -4,7 +4,7 @@ A file is blocks with an empty line between them. A block is prose (lines with `
 a line `----`, and the trace of the commands, which `pytest --rewrite` writes anew. Commit a new
 trace only when every changed line is understood.
 
-    cluster members=3 lite=0 partitions=1 replicas=3 backups=1 level=3 persistent=no groups=x,x,y
+    cluster members=3 lite=0 partitions=1 replicas=3 backups=1 kept=2 level=3 persistent=no
         forms a cluster of A, B, C, then lite members, quietly, whose data is at every index of a
         row; with `names=M,A,B` they come in
         one after the other, so that the first is master whatever its name; `lease_ms=...` and
@@ -126,7 +126,7 @@ class Runner:
             partition_count=int(options.pop("partitions", "1")),
             replica_count=replicas,
             backup_count=int(options.pop("backups", "1")),
-            unnamed=NameSettings(backups=replicas - 1),
+            unnamed=NameSettings(backups=int(options.pop("kept", replicas - 1))),
         )
         self.world = world = World(configured(config, options))
         world.silent = True

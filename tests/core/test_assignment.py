@@ -246,6 +246,16 @@ def test_owner_is_not_the_one_to_make_room_for_a_group() -> None:
     assert [set(row) for row in checked(zones, rows, 2)] == [{A, C}, {B, C}]
 
 
+def test_first_backup_is_not_in_the_zone_of_the_owner() -> None:
+    """Every row has all four members, two of which share a zone: one of them comes behind."""
+    zones = [Candidate(A, "x"), Candidate(B, "y"), Candidate(C, "z")]
+    table = fresh(zones, 64, 7)
+    four = [*zones, Candidate(D, "z")]
+    target = checked(four, table, 7)
+    assert all({*row[:2]} != {C, D} for row in target)
+    assert [at_index(four, target, index) for index in (0, 1)] == [[16] * 4] * 2
+
+
 def test_member_far_from_its_quota_is_served_through_a_third() -> None:
     """`x` lacks two copies; who has one too many meets its group in each row, so someone who has
     neither too many nor too few passes copies on, until `x` is near enough."""

@@ -39,7 +39,7 @@ def give_data(world: World) -> None:
     """A client writes; every holder has it when it is answered."""
     owner = world.master().table.row(P0).owner
     assert owner is not None
-    world.step(owner, Commanded(1, ((b"SET", KEY, VALUE),)))
+    world.step(owner, Commanded(((1, [[b"SET", KEY, VALUE]]),)))
     world.advance(world.now + 5)
     check(world)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -94,6 +95,15 @@ def test_whoever_is_no_voter_promises_nothing() -> None:
     cluster = follower()
     cluster.inject(a, B, NewView(view_of(a, c, version=2)))
     assert not asked(cluster, c, claim(2, view_version=2)).granted
+
+
+def test_where_no_voter_is_left_any_member_promises() -> None:
+    """The last voter was taken out; a lite master and a newcomer are what is left. The master comes
+    back from its files, and the newcomer needs its promise: without it they never lead again."""
+    lite, newcomer = member(B, kind=Kind.LITE), replace(c, newcomer=True)
+    cluster = follower(kind=Kind.LITE)
+    cluster.inject(a, B, NewView(view_of(lite, newcomer, version=2, master=A)))
+    assert asked(cluster, c, claim(2, view_version=2)).granted
 
 
 def test_founding_is_promised_only_by_someone_who_knows_of_no_cluster() -> None:
@@ -197,16 +207,36 @@ def test_probe_that_nobody_would_promise_ends_nothing() -> None:
 
 
 def test_claims_are_repeated_to_whoever_has_not_answered() -> None:
+    """A probe often, as what keeps a voter from agreeing ends soon; a claim as messages are."""
     cluster = follower()
-    cluster.inject(a, B, NewView(view_of(a, b, c, member(D), member(E), version=2)))
-    stands(cluster)
+    d = member(D)
+    cluster.inject(a, B, NewView(view_of(a, b, c, d, member(E), version=2)))
+    node = stands(cluster)
     answer(cluster, c)
-    before = [len(cluster.messages(Claim, to=voter)) for voter in (C, D)]
-    cluster.run(510)
-    assert [len(cluster.messages(Claim, to=voter)) for voter in (C, D)] == [
-        before[0],
-        before[1] + 1,
-    ]
+    before = {voter: len(cluster.messages(Claim, to=voter)) for voter in (C, D, E)}
+    cluster.run(310)
+    assert len(cluster.messages(Claim, to=C)) == before[C]
+    assert len(cluster.messages(Claim, to=D)) == before[D] + 3
+    answer(cluster, d)
+    assert node.election.role is Role.CLAIMING
+    before[E] = len(cluster.messages(Claim, to=E))
+    cluster.run(490)
+    assert len(cluster.messages(Claim, to=E)) == before[E]
+    cluster.run(20)
+    assert len(cluster.messages(Claim, to=E)) == before[E] + 1
+
+
+def test_voter_that_was_at_my_address_before_me_is_not_asked() -> None:
+    """D lost its files and B came in its place: what went to D's address would come to B, and B
+    would refuse itself the term that it has just claimed. (Seed 3302.)"""
+    cluster = follower()
+    before = replace(member(D), address=b.address)
+    cluster.inject(a, B, NewView(view_of(a, b, c, before, version=2)))
+    node = stands(cluster)
+    for _ in ("probe", "claim"):
+        answer(cluster, a)
+        answer(cluster, c)
+    assert node.election.role is Role.MASTER
 
 
 def test_voter_with_a_newer_view_ends_the_candidacy() -> None:
@@ -233,6 +263,21 @@ def test_voter_that_merely_refuses_is_waited_out() -> None:
     node = stands(cluster)
     answer(cluster, c, granted=False)
     assert node.election.role is Role.PROBING
+
+
+def test_candidate_that_was_granted_something_meanwhile_goes_no_further() -> None:
+    """Seed 347: the late grant brought no lease, but a vow on which the master may count."""
+    cluster = follower()
+    node = stands(cluster)
+    cluster.grant(sent_at=cluster.now - LEASE)
+    assert not node.membership.has_lease()
+    answer(cluster, c)
+    assert node.election.role is Role.FOLLOWING
+    assert node.context.promised == 1
+    cluster.sent.clear()
+    stands(cluster)
+    answer(cluster, c)
+    assert cluster.nodes[B].election.role is Role.CLAIMING
 
 
 def test_promise_of_another_ballot_is_not_counted() -> None:

@@ -321,3 +321,22 @@ def test_step_that_can_not_begin_is_given_up_in_time() -> None:
     cluster.step(A, Woke())
     cluster.run(2_000)
     assert ended(cluster)[0].startswith("failed")
+
+
+def test_progress_of_a_new_plan_has_nothing_of_the_one_before() -> None:
+    """1. A step has ended. 2. Another plan is made. 3. A third one, while a step still runs."""
+    cluster, master = planned(COPY)
+    cluster.run(20)
+    execution = master.leadership.execution
+    before = execution.progress
+    assert before.completed == 1
+    execution.planned(0)
+    assert execution.progress is before, "nothing to do is no plan: the last one is still shown"
+    execution.planned(2)
+    assert (execution.progress.planned, execution.progress.completed) == (2, 0)
+    cluster, master = planned(COPY, lost=(FragmentPush,))
+    cluster.run(20)
+    execution = master.leadership.execution
+    assert running(master) is Course.COPYING
+    execution.planned(3)
+    assert (execution.progress.planned, execution.progress.completed) == (4, 0)

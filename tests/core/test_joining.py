@@ -226,8 +226,8 @@ def test_lite_member_joins_and_gets_nothing() -> None:
 # While a new master settles -----------------------------------------------------------------------
 
 
-def settling() -> tuple[Cluster, Node]:
-    """B leads a whole cluster that comes back from files, and waits for A."""
+def settling(since: int = 1_000) -> tuple[Cluster, Node]:
+    """B leads a whole cluster that comes back from files, and has waited for A for so long."""
     cluster = Cluster(A, B, C)
     cluster.form(persistent=True)
     cluster.crash(A, B, C)
@@ -235,7 +235,7 @@ def settling() -> tuple[Cluster, Node]:
         cluster.start(member(member_id, 2, persistent=True))
     node = cluster.nodes[B]
     cluster.run_until(lambda: node.view is not None and node.view.recovering)
-    cluster.run(1_000)
+    cluster.run(since)
     return cluster, node
 
 
@@ -251,6 +251,17 @@ def test_listed_member_that_restarted_takes_its_place_again_while_its_master_set
     assert all(row.version >= 1 for row in master.table.rows)
 
 
+def test_its_place_is_taken_again_when_the_view_is_committed() -> None:
+    cluster, node = settling(since=0)
+    assert node.view is not None
+    key = node.view.key
+    cluster.inject(member(A, 2, persistent=True), B, joining(member(A, 2, persistent=True)))
+    assert node.view.key == key
+    cluster.run(100)
+    cluster.inject(member(A, 2, persistent=True), B, joining(member(A, 2, persistent=True)))
+    assert node.view.has(A, 2)
+
+
 @pytest.mark.parametrize(
     "stay", [member(A, 2), member(A, 1, persistent=True), member(D, 2, persistent=True)]
 )
@@ -259,7 +270,6 @@ def test_others_wait_until_it_has_settled(stay: Member) -> None:
     assert node.view is not None
     key = node.view.key
     cluster.inject(stay, B, replace(joining(stay), cluster="A.1"))
-    cluster.inject(member(A, 2, persistent=True), B, joining(member(A, 2, persistent=True)))
     cluster.run(100)
     assert node.view.key == key
 

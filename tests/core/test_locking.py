@@ -12,6 +12,8 @@ from holdfast.core.messages import (
     Prepare,
     PrepareAck,
     Publication,
+    StablePublication,
+    StableTable,
 )
 from holdfast.core.states import ClusterState
 from holdfast.ids import Millis, Term, Version
@@ -114,3 +116,32 @@ def test_locked_table_still_takes_publications() -> None:
     prepare(cluster)
     cluster.inject(a, B, Publication(Term(1), 1, (row(0, 9, A, B, None),), ()))
     assert cluster.nodes[B].table.row(partition(0)).version == 9
+
+
+STABLE = replace(
+    view_of(a, b, c, version=2, state=ClusterState.STABLE_CLUSTER),
+    stable=(Term(1), Version(2)),
+    change="q",
+)
+"""The view in which the master has made the change that is called q."""
+
+
+def test_a_stable_table_is_the_one_that_was_locked() -> None:
+    """The view reaches B late; the master has repaired rows since, which came before it."""
+    cluster = follower()
+    prepare(cluster)
+    locked = cluster.nodes[B].table.rows
+    cluster.inject(a, B, Publication(Term(1), 1, (row(0, 9, A, B, None),), ()))
+    cluster.inject(a, B, NewView(STABLE))
+    stable = cluster.nodes[B].stable
+    assert stable is not None
+    assert stable.rows == locked != cluster.nodes[B].table.rows
+
+
+def test_whoever_is_not_locked_waits_for_the_stable_table() -> None:
+    cluster = follower()
+    cluster.inject(a, B, NewView(STABLE))
+    assert cluster.nodes[B].stable is None
+    table = StableTable(Term(1), Version(2), cluster.nodes[B].table.rows)
+    cluster.inject(a, B, StablePublication(table))
+    assert cluster.nodes[B].stable == table

@@ -310,6 +310,7 @@ def test_lite_master_decides_nothing_when_the_only_voter_is_dead_and_may_come_ba
     assert node.me.id == A
     cluster.crash(B)
     cluster.confirm_dead(B)
+    cluster.run(2_000)
     assert not node.is_master
     cluster.start(member(B, 2, persistent=True))
     view = cluster.settle().view

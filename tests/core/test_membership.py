@@ -367,7 +367,7 @@ def test_restart_vows_as_if_a_grant_had_just_arrived() -> None:
 def needed(cluster: Cluster) -> int:
     node = cluster.nodes[B]
     assert node.view is not None
-    return node.membership.electorates(node.view)[0].needed
+    return node.membership.electorates(node.view)[0].majority
 
 
 def test_death_while_nobody_can_have_removed_me_lowers_the_majority() -> None:

@@ -139,6 +139,21 @@ def test_owner_without_the_data_serves_nothing() -> None:
     assert node.serving(partition(0), Millis(cluster.now)) is Serving.NONE
 
 
+def test_owner_of_another_reign_than_its_data_serves_nothing() -> None:
+    cluster = Cluster(A)
+    node = cluster.form()
+    node.data.holdings.here[partition(0)].reign -= 1
+    assert node.serving(partition(0), Millis(cluster.now)) is Serving.NONE
+
+
+def test_owner_that_has_not_heard_of_its_commit_from_the_master_serves_nothing() -> None:
+    cluster = Cluster(A)
+    node = cluster.form()
+    held = node.table.row(partition(0))
+    node.participation.unpublished[partition(0)] = held.version
+    assert node.serving(partition(0), Millis(cluster.now)) is Serving.NONE
+
+
 def test_passive_cluster_serves_reads() -> None:
     cluster = Cluster(A)
     node = cluster.form()
@@ -190,6 +205,12 @@ def pair() -> tuple[Cluster, Node]:
     cluster = Cluster(A, B)
     cluster.form()
     return cluster, cluster.nodes[B]
+
+
+def test_only_a_master_tells_of_ends() -> None:
+    cluster, node = pair()
+    assert cluster.nodes[A].known_ends() == {}
+    assert node.known_ends() == {}
 
 
 def test_publication_of_a_replaced_master_changes_nothing() -> None:

@@ -76,6 +76,41 @@ def test_owner_names_the_data_holds_back_writes_and_says_ready(
     assert node.serving(P, Millis(cluster.now)) is handed_over
 
 
+def test_owner_that_writes_on_holds_writes_back_only_for_the_last_of_them() -> None:
+    """The destination has what there was when it answered, and not what came meanwhile."""
+    cluster, node = owning()
+    cluster.grant()
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    cluster.command(B, "SET k2 1")  # of partition 0
+    now = Millis(cluster.now)
+    assert node.serving(P, now) is Serving.ALL
+    cluster.inject(c, B, FragmentAck(GIVE.id, P, ""))
+    assert node.serving(P, now) is Serving.READS
+    assert ready(cluster) is None
+    last = cluster.messages(FragmentPush, to=C)[-1]
+    assert last.closing
+    (stand,) = last.standing
+    cluster.inject(c, B, FragmentAck(GIVE.id, P, "", ((stand.name, stand.stand.counter),)))
+    assert ready(cluster) == ""
+    assert node.serving(P, now) is Serving.NONE
+
+
+def test_owner_of_a_blocking_migration_holds_writes_back_from_its_beginning() -> None:
+    """Seed 000: the partition is migrating from the request on. Nothing comes meanwhile, so the
+    first answer of the destination is the last."""
+    cluster, node = owning(migration_blocking=True)
+    cluster.grant()
+    cluster.command(B, "SET k2 1")  # of partition 0
+    cluster.inject(a, B, MigrationRequest(GIVE, ()))
+    (push,) = cluster.messages(FragmentPush, to=C)
+    assert push.closing
+    assert node.serving(P, Millis(cluster.now)) is Serving.READS
+    (stand,) = push.standing
+    cluster.inject(c, B, FragmentAck(GIVE.id, P, "", ((stand.name, stand.stand.counter),)))
+    assert ready(cluster) == ""
+    assert len(cluster.messages(FragmentPush, to=C)) == 1
+
+
 def test_owner_repeats_data_that_is_not_confirmed_and_its_word_when_asked_again() -> None:
     cluster, _ = owning()
     cluster.inject(a, B, MigrationRequest(GIVE, ()))

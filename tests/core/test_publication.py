@@ -39,7 +39,9 @@ def publisher_of(partitions: int = PARTITIONS) -> Publisher:
     context.view = view_of(member(A), member(B), member(C))
     membership = Membership(context)
     participation = Participation(context, membership)
-    DataService(context, membership, participation, lambda *_: Serving.ALL, Random(1))
+    DataService(
+        context, membership, participation, lambda *_: Serving.ALL, lambda: Millis(0), Random(1)
+    )
     publisher = Publisher(context, participation)
     for other in (B, C):
         publisher.subscribe(other, context.table.versions)
@@ -123,6 +125,44 @@ def test_confirmation_of_a_row_that_changed_again_does_not_count() -> None:
     publisher.on_ack(B, PublicationAck(TERM, second.sequence))
     pass_time(publisher)
     assert publications(publisher, B) == []
+
+
+def test_the_owner_of_what_begins_hears_last() -> None:
+    """A cut may leave it and the master alone with what they know. A repeat keeps the order."""
+    publisher = publisher_of()
+    begun = {partition(1)}
+    publisher.change([row(1, 1, B, C), row(2, 1, B, C)], begun=begun)
+    publisher.flush()
+    first = {to: m.rows for to, m in sent(publisher) if isinstance(m, Publication)}
+    assert first == {
+        address_of(B): (row(2, 1, B, C),),
+        address_of(C): (row(1, 1, B, C), row(2, 1, B, C)),
+    }
+    pass_time(publisher)
+    (to_c,) = (m for m in publications(publisher, C) if row(1, 1, B, C) in m.rows)
+    publisher.on_ack(C, PublicationAck(TERM, to_c.sequence))
+    (to_b,) = publications(publisher, B)
+    assert to_b.rows == (row(1, 1, B, C),)
+    assert publisher.holds_back(partition(1))
+    publisher.on_ack(B, PublicationAck(TERM, to_b.sequence))
+    assert not publisher.holds_back(partition(1))
+
+
+def test_the_master_holds_back_what_it_gave_itself_until_nobody_lags() -> None:
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)], begun={partition(1)})
+    (to_b,) = publications(publisher, B)
+    publisher.on_ack(B, PublicationAck(TERM, to_b.sequence))
+    assert publisher.holds_back(partition(1)), "C may be who follows A"
+    publisher.forget([C])
+    assert not publisher.holds_back(partition(1))
+
+
+def test_a_master_that_is_alone_holds_nothing_back() -> None:
+    publisher = publisher_of()
+    publisher.forget([B, C])
+    publisher.change([row(1, 1, A, None)], begun={partition(1)})
+    assert not publisher.holds_back(partition(1))
 
 
 def test_completed_migration_travels_with_its_row_and_is_forgotten_when_all_have_it() -> None:

@@ -8,11 +8,19 @@ import pytest
 
 from holdfast.core.effects import NoticeKind
 from holdfast.core.events import Continued, Woke
-from holdfast.core.messages import Ask, CommitAck, Heartbeat, MigrationRequest, PublicationAck
+from holdfast.core.messages import (
+    Ask,
+    CommitAck,
+    Heartbeat,
+    MigrationRequest,
+    Publication,
+    PublicationAck,
+)
 from holdfast.core.node import Node
-from holdfast.core.rebalancing import Activity
+from holdfast.core.rebalancing import Activity, candidates_of
+from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
-from holdfast.core.views import Kind
+from holdfast.core.views import Drain, Kind
 from holdfast.ids import MemberId, Millis, PartitionId, Replicas, Term, Version
 from tests.core.harness import (
     A,
@@ -24,6 +32,7 @@ from tests.core.harness import (
     losing,
     member,
     request_of,
+    view_of,
 )
 
 GRACE = 30_000
@@ -91,6 +100,40 @@ def test_without_data_members_nothing_is_assigned() -> None:
     cluster.run_until(lambda: set(rows_of(cluster.nodes[B])) == {(D, None, None)})
     cluster.settle()
     assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == 6
+
+
+def test_a_first_assignment_is_served_when_everybody_knows() -> None:
+    """What its founder served before anybody else knew would be gone with it (seeds 2759, 8992)."""
+    cluster = Cluster(A, B, C)
+    cluster.drops = [
+        lambda _, to, message: to == address_of(C) and isinstance(message, Publication)
+    ]
+    cluster.start_all()
+    cluster.run_until(lambda: any(row[0] == A for row in rows_of(cluster.nodes[B])))
+    cluster.run(100)
+    assert all(serving(cluster.nodes[each]) == set() for each in (A, B))
+    cluster.drops = []
+    cluster.settle()
+    assert serving(cluster.nodes[A])
+
+
+def serving(node: Node) -> set[Serving]:
+    """Of any partition."""
+    now = node.context.now
+    found = {node.serving(row.partition, now) for row in node.table.rows}
+    return found - {Serving.NONE}
+
+
+def test_successor_of_a_master_that_told_nobody_of_its_assignment_makes_its_own() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.drops = [lambda _, to, message: bool(to) and isinstance(message, Publication)]
+    cluster.start_all()
+    cluster.run_until(lambda: any(row[0] == A for row in rows_of(cluster.nodes[A])))
+    cluster.drops = []
+    cluster.crash(A)
+    cluster.confirm_dead(A)
+    cluster.run_until(lambda: any(row[0] is not None for row in rows_of(cluster.nodes[B])))
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
 
 
 # Loss ---------------------------------------------------------------------------------------------
@@ -313,7 +356,8 @@ def test_migration_that_fails_again_and_again_is_planned_again_after_a_moment() 
     cluster.drops = [losing(MigrationRequest, CommitAck)]
     cluster.start(member(C), initial=(address_of(A),))
     cluster.run(8_000)
-    assert master.leadership.execution.progress.failed > 1
+    ended = [each.detail for each in cluster.noticed(NoticeKind.MIGRATION_ENDED)]
+    assert sum(each.startswith("failed") for each in ended) > 1
     assert len(cluster.noticed(NoticeKind.MIGRATIONS_PLANNED)) < 10
     cluster.drops = []
     cluster.settle()
@@ -371,3 +415,15 @@ def test_member_that_asked_and_fell_silent_is_awaited_for_a_while_only() -> None
     cluster.run(1_000)
     assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == len(owned)
     assert not master.leadership.rebalancing.awaited(B)
+
+
+# Everybody goes -----------------------------------------------------------------------------------
+
+
+def test_who_takes_what_is_left_when_all_data_members_are_to_go() -> None:
+    going = [replace(member(each), drain=Drain.LEAVING) for each in (A, B, C)]
+    lite = replace(member(D), kind=Kind.LITE)
+    assert [each.id for each in candidates_of(view_of(*going, lite, master=B))] == [B]
+    assert [each.id for each in candidates_of(view_of(lite, *going, master=D))] == [A]
+    assert [each.id for each in candidates_of(view_of(*going[:2], member(C), master=A))] == [C]
+    assert candidates_of(view_of(lite, master=D)) == []

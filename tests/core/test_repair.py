@@ -57,6 +57,26 @@ def test_every_row_is_whole_repaired_awaited_or_lost(
     assert all(repair.changes[p] != rows[p].replicas for p in repair.changes)
 
 
+@pytest.mark.parametrize(
+    ("replicas", "present", "awaited", "changed"),
+    [
+        ((A, B, C), {C}, {B}, None),
+        ((A, B, C), {C}, {A}, None),
+        ((A, B, C), {C}, {D}, (C, None, None)),
+        ((A, B, C), {B, C}, {A}, (B, None, C)),
+        ((None, None, C), {C}, {A}, (C, None, None)),
+    ],
+)
+def test_a_colder_index_is_not_promoted_while_who_has_everything_may_come_back(
+    replicas: Replicas, present: set[MemberId], awaited: set[MemberId], changed: Replicas | None
+) -> None:
+    """One backup: the third index has nothing."""
+    rows = [Row(partition(0), Version(1), replicas)]
+    repair = repair_table(rows, present.__contains__, awaited.__contains__, warm=2)
+    assert repair.changes == ({} if changed is None else {0: changed})
+    assert repair.lost == {}
+
+
 def test_row_that_never_had_an_owner_loses_nothing() -> None:
     repair = repair_table([row(0, -1, None, None)], lambda _: True, lambda _: True)
     assert repair.lost == {0: -1}

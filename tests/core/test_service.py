@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -17,6 +18,7 @@ from holdfast.core.messages import (
     NewView,
     NotListed,
     PrepareAck,
+    PublicationAck,
     Refusal,
     Request,
     RequestDone,
@@ -24,7 +26,7 @@ from holdfast.core.messages import (
 from holdfast.core.service import DRAIN_REPEATS, ENDED_MAX
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Drain, Kind
-from holdfast.ids import Millis, Term
+from holdfast.ids import MemberId, Millis, Term
 from tests.core.asking import DEMOTE, LEAVE, PROMOTE, held, outcome, view, with_lite
 from tests.core.harness import (
     A,
@@ -337,6 +339,20 @@ def test_concurrent_leavers_leave_one_after_the_other() -> None:
     assert held(master, A) == 6
 
 
+@pytest.mark.parametrize("order", list(permutations((A, B, C))))
+def test_all_may_leave_at_the_same_time(order: tuple[MemberId, ...]) -> None:
+    """1. One after the other is asked, while the partitions of those before are on their way.
+    2. In the end nobody takes partitions any more: the master does, and goes last. 3. The others
+    are empty and leave; nothing was lost when it leaves."""
+    cluster = Cluster(A, B, C)
+    cluster.form()
+    for leaver in order:
+        cluster.ask(leaver, request_of(Ask.LEAVE, f"{leaver} leaves"))
+        cluster.run(5)
+    cluster.run_until(lambda: sorted(cluster.stops) == [A, B, C])
+    assert not cluster.noticed(NoticeKind.PARTITION_LOST)
+
+
 @pytest.mark.parametrize("ask", [Ask.LEAVE, Ask.DEMOTE])
 def test_whoever_gave_up_leaving_takes_partitions_again(ask: Ask) -> None:
     cluster = Cluster(A, B, C)
@@ -403,6 +419,40 @@ def test_master_that_leaves_and_loses_its_mandate_first_is_no_member_any_more() 
     phases.append(node.phase)
     assert phases == [Phase.MEMBER, Phase.LOOKING]
     assert node.me.incarnation == 2
+
+
+def with_data_at_the_door() -> Cluster:
+    """A alone votes. D asks to be let in, and nobody is let in before C, which is lite, has
+    confirmed the table."""
+    cluster = Cluster(A)
+    master = cluster.form()
+    cluster.drops = [losing(PublicationAck)]
+    for stay in (member(C, kind=Kind.LITE), member(D)):
+        cluster.start(stay, initial=(address_of(A),))
+        cluster.run_until(lambda: view(master).find(C) is not None)
+    cluster.run_until(master.leadership.joining.data_asks)
+    return cluster
+
+
+def test_last_voter_waits_until_data_that_asks_is_let_in() -> None:
+    """1. D asks to be let in. 2. A, alone, is asked to leave: without it, D could decide nothing.
+    3. D is let in, becomes a voter, and gets what A has. 4. A leaves."""
+    cluster = with_data_at_the_door()
+    cluster.ask(A, LEAVE)
+    cluster.run(1_000)
+    assert cluster.stops == []
+    cluster.drops = []
+    cluster.run_until(lambda: cluster.stops == [A])
+    cluster.crash(A)
+    assert [m.id for m in view(cluster.settle()).members] == [C, D]
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+
+
+def test_last_voter_waits_no_longer_for_data_that_asks_no_more() -> None:
+    cluster = with_data_at_the_door()
+    cluster.crash(D)
+    cluster.ask(A, LEAVE)
+    cluster.run_until(lambda: cluster.stops == [A], limit=10_000)
 
 
 def test_last_voter_waits_until_a_newcomer_votes() -> None:

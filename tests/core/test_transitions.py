@@ -29,7 +29,7 @@ def test_written_transition_is_made() -> None:
 
 def test_unwritten_transition_is_our_bug_and_tells_the_story() -> None:
     with pytest.raises(InvalidTransition, match="door: PULLS in state SHUT") as caught:
-        DOORS.next(Door.SHUT, Hand.PULLS, ("it was built",))
+        DOORS.next(Door.SHUT, Hand.PULLS, lambda: ("it was built",))
     assert caught.value.story == ("it was built",)
 
 

@@ -79,7 +79,7 @@ class FakeNode:
         row: Replicas = (*replicas, *(None,) * (REPLICAS - len(replicas)))
         held = Row(PartitionId(partition), Version(version), row, Version(epoch))
         self.table._rows[partition] = held
-        self.table._stamp = None
+        self.table._note_change()
 
 
 def make_world(

@@ -89,6 +89,7 @@ def precedes(one: Operation, other: Operation) -> bool:
     return one.is_known and one.returned is not None and one.returned < other.invoked
 
 
+LOCKS: Final = (("A", "a", 1), ("A", "b", 2), ("B", "a", 2), ("B", "b", 3))
 FAMILIES: Final[dict[str, tuple[str, ...]]] = {
     "string": (
         *("SET 1", "SET 2", "SET 1 NX", "SET 2 NX", "GET", "GET", "GETDEL", "GETSET 1"),
@@ -108,6 +109,15 @@ FAMILIES: Final[dict[str, tuple[str, ...]]] = {
     "list": (
         *("LPUSH a", "LPUSH b", "RPUSH a", "RPUSH b", "RPUSH a b", "LPOP", "RPOP", "LLEN"),
         *("LRANGE 0 -1", "LRANGE 0 -1", "LRANGE 0 0"),
+    ),
+    "deadline": (
+        *("SET 1 PX 9 a", "SET 2 PX 9 b", "PEXPIRE 9 a", "PERSIST", "PTTL", "GET", "GET"),
+        *("(END) a", "(END) b", "APPEND 1"),
+    ),
+    "lock": (
+        *(f"HOLDFAST.LOCK {who} {tag} {token}" for who, tag, token in LOCKS),
+        *("HOLDFAST.UNLOCK 1 1", "HOLDFAST.UNLOCK 2 1", "HOLDFAST.UNLOCK 2 0"),
+        *("HOLDFAST.LOCKED 1", "HOLDFAST.LOCKED 2", "(END) a", "(END) b"),
     ),
 }
 WIPES: Final = ("DEL", "SET 1", "GETDEL", "GETSET 2")

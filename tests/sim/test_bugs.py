@@ -9,8 +9,9 @@ import pytest
 from holdfast.core.table import Table
 from holdfast.errors import IllegalArgument
 from holdfast.sim import bugs
-from holdfast.sim.bugs import BUGS, Bug, replaced
-from holdfast.sim.run import Verdict, run_seed
+from holdfast.sim.bugs import BUGS, Bug, data, masters, members, mixes, moves, replaced
+from holdfast.sim.bugs.fault import SEEDS_MAX
+from holdfast.sim.run import Run, Verdict, run_seed
 
 UNNAMED: Final = "the core raises nothing"
 """An error of the core is found too, but says little about what the checkers see."""
@@ -23,17 +24,28 @@ def first_failure(bug: Bug) -> Verdict | None:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(BUGS) >= 12
-    assert all(bug.about and 1 <= bug.seeds <= 40 for bug in BUGS.values())
+    control = (*members.BUGS, *masters.BUGS, *moves.BUGS)
+    assert len(control) >= 10
+    assert len(data.BUGS) >= 15
+    assert {bug.name: bug for bug in (*control, *data.BUGS)} == BUGS
+    assert all(bug.about and len(bug.searched) == SEEDS_MAX for bug in BUGS.values())
 
 
 @pytest.mark.parametrize("name", sorted(BUGS))
 def test_the_bug_is_found_and_its_absence_too(name: str) -> None:
-    verdict = first_failure(BUGS[name])
-    assert verdict is not None, f"{name} was not found in {BUGS[name].searched}"
+    bug = BUGS[name]
+    verdict = first_failure(bug)
+    assert verdict is not None, f"{name} was not found in {bug.searched}"
     assert verdict.violation is not None
     assert verdict.violation.invariant != UNNAMED, verdict.violation.message
-    assert run_seed(verdict.seed).violation is None
+    assert Run(verdict.seed, tune=bug.mix).verdict().violation is None
+
+
+def test_a_mix_is_set_whenever_its_bug_is_named() -> None:
+    named = run_seed(BUGS["mandate-for-ever"].start, "mandate-for-ever")
+    tuned = Run(named.seed, tune=mixes.falling_apart)
+    assert named.options == tuned.options.table()
+    assert named.options != run_seed(named.seed).options
 
 
 def test_a_bug_lasts_as_long_as_its_context() -> None:

@@ -357,12 +357,43 @@ def test_who_serves_without_data(scene: Scene) -> None:
         scene.step(scene.a)
 
 
+def served(scene: Scene, process: Process) -> None:
+    """It holds the data, and has answered with it."""
+    scene.hold(process)
+    fake(process).serves[P0] = FOREVER
+    scene.step(process)
+
+
 def test_a_partition_that_begins_anew(scene: Scene) -> None:
-    scene.hold(scene.a)
-    scene.step(scene.a)
+    scene.row(1, scene.a, at=[scene.a])
+    served(scene, scene.a)
     scene.hold(scene.b, fragment=Fragment(2, 0))
     with fires("no partition begins anew"):
         scene.step(scene.b)
+
+
+def test_what_nobody_served_may_begin_again(scene: Scene) -> None:
+    """Its founder ended before anybody heard of the assignment (seed 8992), and may come back with
+    it (seed 5597)."""
+    scene.hold(scene.a)
+    scene.step(scene.a)
+    scene.row(1, scene.b, at=[scene.b])
+    scene.hold(scene.b, fragment=Fragment(2, 0))
+    fake(scene.b).serves[P0] = FOREVER
+    scene.step(scene.b)
+    scene.hold(scene.c)
+    scene.step(scene.c)
+
+
+def test_what_began_at_one_alone_and_ended_before_it_stood_on_its_disk_never_was() -> None:
+    """Nobody else was told, and what it answered was held back: the partition may begin again."""
+    scene = Scene(persistent=True)
+    fake(scene.a).put(0, 1, scene.id(scene.a), epoch=DATA.epoch)
+    scene.hold(scene.a)
+    scene.step(scene.a)
+    scene.world.crash(scene.a)
+    scene.hold(scene.b, fragment=Fragment(2, 0))
+    scene.step(scene.b)
 
 
 def lost(scene: Scene, *, epoch: int = 2) -> Notice:
@@ -377,12 +408,18 @@ def test_lost_although_a_member_holds_it(scene: Scene) -> None:
         scene.out(scene.a, lost(scene))
 
 
-def test_a_lost_partition_begins_anew(scene: Scene) -> None:
-    scene.hold(scene.b)
+def ended_and_given_away(scene: Scene) -> None:
+    """B, which has the data alone, ends; A gives the partition away."""
     scene.row(1, scene.b)
+    served(scene, scene.b)
     scene.step(*scene.all)
     scene.world.crash(scene.b)
     scene.out(scene.a, lost(scene))
+
+
+def test_a_lost_partition_begins_anew(scene: Scene) -> None:
+    ended_and_given_away(scene)
+    fake(scene.c).put(0, 2, scene.id(scene.c), epoch=2)
     scene.hold(scene.c, fragment=Fragment(2, 0))
     scene.step(scene.c)
     scene.row(3, scene.a)
@@ -391,6 +428,19 @@ def test_a_lost_partition_begins_anew(scene: Scene) -> None:
     fake(scene.a).serves[P0] = FOREVER
     with fires("who serves holds the data"):
         scene.step(scene.a)
+
+
+def test_a_loss_of_which_the_new_owner_never_heard_is_none(scene: Scene) -> None:
+    """Nothing was written in the new epoch: who comes back with the old one may go on."""
+    ended_and_given_away(scene)
+    scene.world.crash(scene.a)
+    scene.row(3, scene.c, at=[scene.c])
+    scene.hold(scene.c, fragment=DATA)
+    fake(scene.c).serves[P0] = FOREVER
+    scene.step(scene.c)
+    scene.hold(scene.c, fragment=Fragment(2, 0))
+    with fires("no partition begins anew"):
+        scene.step(scene.c)
 
 
 # Requests ---------------------------------------------------------------------------------------

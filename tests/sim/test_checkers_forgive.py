@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from holdfast.core.messages import Fragment
 from holdfast.core.states import ClusterState
 from holdfast.ids import MemberId, Term, Version
 from tests.sim.fakes import fake, view_of
-from tests.sim.test_checkers import DATA, FOREVER, P0, Scene, fires, lead, lost
+from tests.sim.test_checkers import DATA, FOREVER, P0, Scene, fires, lead, lost, served
 
 
 def test_a_term_whose_claim_was_not_persisted_may_be_claimed_again() -> None:
@@ -85,11 +86,14 @@ def test_what_a_master_changes_is_compared_with_the_newest_row_that_anyone_had()
 
 
 @pytest.mark.parametrize("persisted", [False, True])
-def test_a_loss_that_was_not_persisted_has_not_been(*, persisted: bool) -> None:
-    """1. A gives away what B held, and crashes. 2. Somebody holds the data as it was."""
+@pytest.mark.parametrize("heard", [False, True])
+def test_a_loss_of_which_the_new_owner_did_not_hear_has_not_been(
+    *, persisted: bool, heard: bool
+) -> None:
+    """1. A gives to C what B held, and crashes. 2. C holds the data as it was."""
     scene = Scene(persistent=True)
-    scene.hold(scene.b)
     scene.row(1, scene.b)
+    served(scene, scene.b)
     scene.step(*scene.all)
     scene.world.crash(scene.b)
     notice = lost(scene)
@@ -97,11 +101,14 @@ def test_a_loss_that_was_not_persisted_has_not_been(*, persisted: bool) -> None:
     fake(scene.a).fragments[P0] = Fragment(2, 0)
     scene.out(scene.a, notice, *([Persist(1, RowsRecord((begun,), False))] if persisted else []))
     scene.world.run_until(scene.world.now + 1_000_000)
+    if heard:
+        fake(scene.c).put(0, 2, scene.id(scene.c), epoch=2)
+        scene.step(scene.c)
     scene.world.crash(scene.a)
     fake(scene.c).serves[P0] = FOREVER
     scene.hold(scene.c)
     scene.row(3, scene.c, at=[scene.c])
-    if persisted:
+    if heard and persisted:
         with fires("who serves holds the data"):
             scene.step(scene.c)
     else:
@@ -129,3 +136,19 @@ def test_a_loss_of_what_nobody_ever_held_may_end_with_its_teller() -> None:
     scene.row(4, scene.c, at=[scene.c])
     scene.hold(scene.c, fragment=Fragment(2, 0))
     scene.step(scene.c)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_what_a_partition_began_with_before_anybody_was_told(*, told: bool) -> None:
+    """1. A gives the partition its first data. 2. It crashes, and has no disk; B may have heard of
+    the row. 3. B gives it its first data."""
+    scene = Scene()
+    fake(scene.a).put(0, 1, scene.id(scene.a), epoch=DATA.epoch)
+    served(scene, scene.a)
+    if told:
+        fake(scene.b).put(0, 1, scene.id(scene.a), epoch=DATA.epoch)
+    scene.world.crash(scene.a)
+    fake(scene.b).put(0, 2, scene.id(scene.b), epoch=2)
+    scene.hold(scene.b, fragment=Fragment(2, 0))
+    with fires("no partition begins anew") if told else nullcontext():
+        scene.step(scene.b)

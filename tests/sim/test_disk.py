@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.data_messages import FragmentStand, Stand
 from holdfast.core.effects import (
     FragmentRecord,
     MembershipRecord,
+    MutationsRecord,
     Persist,
     Record,
     RowsRecord,
     StableRecord,
 )
 from holdfast.core.messages import Fragment, StableTable
+from holdfast.core.stores.record import NEVER, Kind, build
 from holdfast.core.table import Row
 from holdfast.ids import MemberId, PartitionId, Term, Version
 from holdfast.sim.disk import Disk
@@ -83,3 +91,78 @@ def test_a_crash_may_lose_everything_that_was_not_stable() -> None:
     disk = written(MEMBERSHIP)
     disk.crash(0)
     assert disk.image() is None
+
+
+# Data as bytes ------------------------------------------------------------------------------------
+
+P = PartitionId(0)
+
+
+def mutations(number: int, value: bytes = b"v") -> MutationsRecord:
+    record = build(number.to_bytes(10, "big"), Kind.STRING, NEVER, value)
+    stand = FragmentStand(b"n", Stand(0, number, (number,) * 6), ((0, 0),))
+    return MutationsRecord(P, 0, b"n", ((b"k%d" % number, record),), stand, 1, clean=True)
+
+
+def data_of(disk: Disk) -> list[tuple[int, int]]:
+    """Where each fragment stands, and how many keys it has."""
+    image = disk.image()
+    assert image is not None
+    return [(found.stand.stand.counter, len(found.entries)) for found in image.data]
+
+
+def with_data(*numbers: int) -> Disk:
+    records = (mutations(number) for number in numbers)
+    return written(FragmentRecord(P, Fragment(0, 0)), *records)
+
+
+def test_data_is_found_again() -> None:
+    disk = with_data(1, 2, 3)
+    disk.sync(4)
+    assert data_of(disk) == [(3, 3)]
+
+
+@pytest.mark.parametrize("torn", [0.0, 0.05, 0.3, 0.6, 0.99])
+def test_a_record_that_is_half_written_is_cut_off(torn: float) -> None:
+    disk = with_data(1, 2, 3)
+    disk.crash(3, torn)
+    assert disk.is_readable()
+    assert data_of(disk) == [(2, 2)]
+    disk.write(Persist(9, mutations(3)))
+    disk.sync(9)
+    assert data_of(disk) == [(3, 3)]
+
+
+def test_a_record_is_cut_off_though_its_partition_is_not_here_any_more() -> None:
+    """What the next process writes stands behind it, when the partition is back. (Seed 3471.)"""
+    disk = written(mutations(1), mutations(2))
+    disk.crash(1, 0.5)
+    assert data_of(disk) == []
+    disk.write(Persist(3, FragmentRecord(P, Fragment(0, 0))))
+    disk.write(Persist(4, mutations(2)))
+    disk.sync(4)
+    assert disk.is_readable()
+    assert data_of(disk) == [(2, 2)]
+
+
+def test_data_of_another_history_has_no_half_of_a_record() -> None:
+    disk = with_data(1)
+    disk.write(Persist(3, replace(mutations(2), generation=5)))
+    disk.crash(2, 0.5)
+    assert data_of(disk) == [(1, 1)]
+
+
+def test_every_bit_that_changes_is_noticed() -> None:
+    for seed in range(200):
+        disk = with_data(1, 2, 3)
+        disk.sync(4)
+        assert disk.is_readable()
+        assert disk.rot(random.Random(seed))
+        assert not disk.is_readable()
+
+
+def test_a_disk_of_one_record_does_not_rot() -> None:
+    disk = with_data(1)
+    disk.sync(2)
+    assert not disk.rot(random.Random(1))
+    assert disk.is_readable()

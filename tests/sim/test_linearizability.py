@@ -35,6 +35,28 @@ from tests.sim.histories import (
 # Good stories ------------------------------------------------------------------------------------
 
 GOOD: Final[dict[str, list[Operation]]] = {
+    "about its end it is seen, then gone": [
+        op("SET 1 PX 9 a", "OK", 0, 1),
+        op("(END) a", None, 5, 15),
+        op("GET", b"1", 12, 13),
+        op("GET", None, 13, 14),
+    ],
+    "a new deadline, and the end of the old one": [
+        op("SET 1 PX 9 a", "OK", 0, 1),
+        op("PEXPIRE 9 b", 1, 2, 3),
+        op("(END) a", None, 5, 15),
+        op("PTTL", 4, 16, 17),
+        op("(END) b", None, 18, 19),
+        op("PTTL", -2, 20, 21),
+    ],
+    "a lock that was given to nobody knows whom": [
+        lost("HOLDFAST.LOCK A a 0", 0),
+        op("HOLDFAST.LOCK B b 0", None, 1, 2),
+        op("HOLDFAST.LOCKED 3", (7, 3), 3, 4),
+        op("(END) a", None, 5, 15),
+        op("HOLDFAST.LOCK B b 4", 4, 6, 7),
+        op("HOLDFAST.LOCK B c 4", 4, 8, 9),
+    ],
     "nothing happened": [],
     "a read of a key that never was": [op("GET", None, 0, 1)],
     "write, then read": [op("SET 1", "OK", 0, 1), op("GET", b"1", 2, 3)],
@@ -178,6 +200,42 @@ GOOD: Final[dict[str, list[Operation]]] = {
 # Bad stories: the last operation is the one without an explanation ------------------------------
 
 BAD: Final[dict[str, list[Operation]]] = {
+    "seen after its end": [
+        op("SET 1 PX 9 a", "OK", 0, 1),
+        op("(END) a", None, 5, 15),
+        op("GET", b"1", 16, 17),
+    ],
+    "gone before its end": [
+        op("(END) a", None, 5, 15),
+        op("SET 1 PX 9 a", "OK", 0, 1),
+        op("GET", None, 2, 3),
+    ],
+    "its end, then seen again": [
+        op("SET 1 PX 9 a", "OK", 0, 1),
+        op("(END) a", None, 5, 15),
+        op("GET", None, 6, 7),
+        op("GET", b"1", 8, 9),
+    ],
+    "ended although its deadline was taken away": [
+        op("SET 1 PX 9 a", "OK", 0, 1),
+        op("PERSIST", 1, 2, 3),
+        op("(END) a", None, 5, 15),
+        op("PTTL", -2, 16, 17),
+    ],
+    "two holders at once": [
+        op("HOLDFAST.LOCK A a 1", 1, 0, 1),
+        op("HOLDFAST.LOCK B b 2", 2, 2, 3),
+    ],
+    "a token that is not greater": [
+        op("HOLDFAST.LOCK A a 4", 4, 0, 1),
+        op("HOLDFAST.UNLOCK 4 1", 1, 2, 3),
+        op("HOLDFAST.LOCK B b 4", 4, 4, 5),
+    ],
+    "still held after its end": [
+        op("HOLDFAST.LOCK A a 1", 1, 0, 1),
+        op("(END) a", None, 5, 15),
+        op("HOLDFAST.LOCKED 1", (3, 1), 16, 17),
+    ],
     "stale read": [
         op("SET 1", "OK", 0, 1),
         op("SET 2", "OK", 2, 3),

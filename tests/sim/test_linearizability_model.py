@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.sim.linearizability import UNKNOWN, Failure, Operation, check
 from holdfast.sim.linearizability.model import MODELLED, State, apply
+from holdfast.sim.linearizability.mortal import GRANTED, TOKEN_TOO_SMALL, Lock, Mortal
 from holdfast.sim.linearizability.traits import READS, Task, growth, is_plain, size
 from tests.sim.histories import EVERYTHING, LINEARIZABLE, WRONG_TYPE, call, op
 
@@ -20,6 +21,10 @@ STATES: Final[dict[str, State]] = {
     "set": frozenset([b"a", b"b"]),
     "hash": ((b"f", b"1"), (b"g", b"2")),
     "list": (b"a", b"b", b"c"),
+    "mortal": Mortal(b"9", b"t"),
+    "held": Lock(5, b"A", 5, b"t"),
+    "free": Lock(5),
+    "held by whoever": Lock(5, b"A", 0, b"t"),
 }
 
 
@@ -77,6 +82,46 @@ STATES: Final[dict[str, State]] = {
         ("list", "LRANGE -9 9", STATES["list"], (b"a", b"b", b"c")),
         ("list", "LRANGE 2 1", STATES["list"], ()),
         ("list", "LRANGE 0 -9", STATES["list"], ()),
+        ("text", "SET 1 PX 9 t", Mortal(b"1", b"t"), b"OK"),
+        ("mortal", "SET 1", b"1", b"OK"),
+        ("mortal", "GET", STATES["mortal"], b"9"),
+        ("mortal", "INCR", Mortal(b"10", b"t"), 10),
+        ("mortal", "APPEND 1", Mortal(b"91", b"t"), 2),
+        ("mortal", "GETSET 1", b"1", b"9"),
+        ("mortal", "SADD a", STATES["mortal"], WRONG_TYPE),
+        ("nothing", "PEXPIRE 9 u", None, 0),
+        ("text", "PEXPIRE 9 u", Mortal(b"ab", b"u"), 1),
+        ("mortal", "PEXPIRE 9 u", Mortal(b"9", b"u"), 1),
+        ("set", "PEXPIRE 9 u", STATES["set"], WRONG_TYPE),
+        ("mortal", "PERSIST", b"9", 1),
+        ("text", "PERSIST", b"ab", 0),
+        ("nothing", "PTTL", None, -2),
+        ("text", "PTTL", b"ab", -1),
+        ("mortal", "PTTL", STATES["mortal"], 0),
+        ("mortal", "(END) t", None, None),
+        ("mortal", "(END) u", STATES["mortal"], None),
+        ("text", "(END) t", b"ab", None),
+        ("held", "(END) t", Lock(5), None),
+        ("held", "(END) u", STATES["held"], None),
+        ("nothing", "HOLDFAST.LOCK A t 5", STATES["held"], 5),
+        ("free", "HOLDFAST.LOCK B u 6", Lock(6, b"B", 6, b"u"), 6),
+        ("free", "HOLDFAST.LOCK B u 5", Lock(5), TOKEN_TOO_SMALL),
+        ("free", "HOLDFAST.LOCK B u 0", Lock(5, b"B", 0, b"u"), GRANTED),
+        ("held", "HOLDFAST.LOCK B u 6", STATES["held"], None),
+        ("held", "HOLDFAST.LOCK A u 5", Lock(5, b"A", 5, b"u"), 5),
+        ("held by whoever", "HOLDFAST.LOCK A u 6", Lock(6, b"A", 6, b"u"), 6),
+        ("held", "HOLDFAST.UNLOCK 5 1", Lock(5), 1),
+        ("held", "HOLDFAST.UNLOCK 4 0", STATES["held"], 0),
+        ("free", "HOLDFAST.UNLOCK 5 0", Lock(5), 0),
+        ("held by whoever", "HOLDFAST.UNLOCK 5 1", STATES["held by whoever"], 0),
+        ("held by whoever", "HOLDFAST.UNLOCK 6 0", STATES["held by whoever"], 0),
+        ("held by whoever", "HOLDFAST.UNLOCK 6 1", Lock(6), 1),
+        ("free", "HOLDFAST.LOCKED 0", Lock(5), None),
+        ("held", "HOLDFAST.LOCKED 5", STATES["held"], 5),
+        ("held by whoever", "HOLDFAST.LOCKED 6", Lock(6, b"A", 6, b"t"), 6),
+        ("held by whoever", "HOLDFAST.LOCKED 5", STATES["held by whoever"], TOKEN_TOO_SMALL),
+        ("held by whoever", "HOLDFAST.LOCKED 0", STATES["held by whoever"], GRANTED),
+        ("text", "HOLDFAST.LOCKED 0", b"ab", WRONG_TYPE),
     ],
 )
 def test_model(name: str, text: str, state: State, reply: object) -> None:
@@ -93,7 +138,9 @@ def test_number_is_written_in_one_way(text: bytes) -> None:
     assert apply(text, call("INCR")) == (text, Failure("ERR"))
 
 
-@pytest.mark.parametrize("text", ["PING", "SET", "SET 1 XX", "SET 1 NX 2", "DEL k2", "HSET f 1 g"])
+@pytest.mark.parametrize(
+    "text", ["PING", "SET", "SET 1 XX", "SET 1 NX 2", "SET 1 EX 2 3", "DEL k2", "HSET f 1 g"]
+)
 def test_call_without_a_model_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no model"):
         check([op(text, None, 0, 1)])

@@ -94,3 +94,18 @@ def test_a_mended_network_is_clean() -> None:
 
 def test_a_split_cuts_every_link_between_groups_both_ways() -> None:
     assert set(split([[0, 1], [2]])) == {(0, 2), (1, 2), (2, 0), (2, 1)}
+
+
+def test_a_starved_site_loses_a_share_of_one_kind() -> None:
+    net = network()
+    net.starve("Grant", 1, 0.65)
+    lost = sum(not one for one in arrivals(net))
+    assert 0.6 * MANY < lost < 0.7 * MANY
+    assert net.route(0, 1, "Claim", 0)
+    assert net.route(0, 2, "Grant", 0)
+    net.feed("Grant", 1)
+    assert all(arrivals(net))
+    net.starve("Grant", 1, 1.0)
+    assert not net.route(0, 1, "Grant", 0)
+    net.mend()
+    assert net.route(0, 1, "Grant", 0)

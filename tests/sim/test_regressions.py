@@ -7,11 +7,14 @@ So each rule that was mended has a test of its own besides, named here in bracke
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import pytest
 
+from holdfast.sim.bugs import mixes
+from holdfast.sim.options import Options
 from holdfast.sim.run import Run
 
 CORE: Final = (
@@ -180,3 +183,21 @@ SEEDS: Final = (*CORE, *HARNESS)
 def test_seed_that_broke_once_holds(seed: int, name: str, why: str) -> None:
     run = Run(seed, tune=lambda options: replace(options, clients=0))
     assert run.verdict().violation is None, f"{name}: {why}"
+
+
+@pytest.mark.parametrize(("seed", "mix"), [(3124, None), (4, mixes.starved)])
+def test_the_last_one_that_stays_does_not_end_while_another_leaves(
+    seed: int, mix: Callable[[Options], Options] | None
+) -> None:
+    """Two voters were left. One had asked to leave; the other ended, to come back from its
+    files, and an arbiter said that it was dead. So the leaver went on alone and left, with the only
+    newest view and data in its files: whoever came back waited for it for ever
+    [sim/test_faults]."""
+    assert Run(seed, tune=mix).verdict().violation is None
+
+
+def test_what_comes_of_looking_at_a_step_waits_for_its_effects() -> None:
+    """A client gave up its key when a loss was announced, and its connection ended in the middle of
+    that very step: what the owner wrote in the next one came to its disk before what it had written
+    in this one [sim/test_world]."""
+    assert Run(3302).verdict().violation is None

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,14 @@ def test_a_seed_is_the_same_history_under_every_hash() -> None:
     first, second = digests("0"), digests("1")
     assert first == second
     assert len(first.splitlines()) == 2
+
+
+@pytest.mark.parametrize("seed", [11, 12, 14, 19])
+def test_seeds_are_clean_where_migrations_block_writes(seed: int) -> None:
+    def blocking(options: Options) -> Options:
+        return replace(options, config=replace(options.config, migration_blocking=True))
+
+    assert Run(seed, tune=blocking).verdict().violation is None
 
 
 def test_a_seed_is_the_same_history_twice_in_one_process() -> None:

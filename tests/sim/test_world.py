@@ -265,6 +265,33 @@ def test_a_step_is_told_before_anything_of_it_can_be_seen(blow: Blow | None) -> 
     assert ((a.name, -1) in watcher.told) is (blow is not Blow.PAUSE)
 
 
+class Interrupting(Watcher):
+    """Has something for a process as soon as it has made a step, once."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def stepped(self, process: Process, event: Event, effects: Sequence[Effect]) -> None:
+        if not self.told:
+            super().stepped(process, event, effects)
+            self.world.give(process, Woke())
+
+
+def test_what_comes_of_looking_at_a_step_waits_for_its_effects() -> None:
+    """Else its records would be written behind those of the step after it."""
+    world = make_world(1, persistent=True, shell=Shell(disk_us=5_000))
+    (a,) = start(world)
+    run(world)
+    world.observers = [Interrupting(world)]
+    fake(a).script = [[Persist(1, record(1))], [Persist(2, record(2))]]
+    wake(world, a)
+    run(world)
+    assert seen(a, Persisted) == [Persisted(1), Persisted(2)]
+    assert a.site.disk is not None
+    assert a.site.disk.promised == 2
+
+
 def test_who_stops_is_gone_in_good_order() -> None:
     world = make_world(1)
     (a,) = start(world)

@@ -103,6 +103,8 @@ def of_hint(hint: Any) -> st.SearchStrategy[Any]:
     if get_origin(hint) in (Union, types.UnionType):
         (present,) = (part for part in get_args(hint) if part is not type(None))
         return st.none() | of_hint(present)
+    if get_origin(hint) is list:
+        return st.lists(of_hint(get_args(hint)[0]), max_size=3)
     if get_origin(hint) is tuple:
         first, *more = get_args(hint)
         if more == [Ellipsis]:

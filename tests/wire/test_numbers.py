@@ -60,4 +60,6 @@ def test_numbers_are_for_ever() -> None:
         "SyncPull": 95,
         "SyncPage": 96,
         "SyncEnd": 97,
+        "Forward": 98,
+        "Forwarded": 99,
     }

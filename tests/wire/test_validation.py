@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.data_messages import BackupFrame, FragmentStand, ReplicaCheck, Stand
 from holdfast.core.messages import (
     Fragment,
     FragmentPush,
@@ -37,6 +38,7 @@ MOVE = Move(MigrationType.MOVE, A, 0, -1, B, -1, 0)
 MIGRATION = Migration(
     MigrationId(Term(1), 1), PartitionId(0), Version(1), (MOVE,), (A, None), (B, None)
 )
+SHORT = FragmentStand(b"name", Stand(1, 1, (1,)), ())
 REPORT = Report(Term(1), 0, (), (), (), None)
 
 
@@ -57,6 +59,10 @@ GOOD: list[Message] = [
 BAD: list[tuple[Message, str]] = [
     (publication(()), "1 to 7 indexes, not 0"),
     (publication((None,) * 8), "1 to 7 indexes, not 8"),
+    (
+        BackupFrame(1, False, (), (ReplicaCheck(PartitionId(0), 1, (SHORT,)),), MemberId("b"), 1),
+        "a vector has 6 entries, not 1",
+    ),
     (publication((A, A)), "twice"),
     (publication((A,), partition=-1), "Row.partition is -1"),
     (publication((A,), partition=16_384), "Row.partition is 16384"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.data.content import (
@@ -15,12 +15,13 @@ from holdfast.core.data.content import (
     records_of,
 )
 from holdfast.core.data.merkle import hash_of
-from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.fragment import NOTED_MAX, Fragment, Mutation
 from holdfast.core.stores.incoming import Incoming
 from holdfast.core.stores.record import NEVER, Kind, build, kind_of, version_of
 from holdfast.core.stores.settings import NameSettings
 
-SHALLOW = replace(NameSettings(), merkle_depth=4)
+DEPTH = 4
+SHALLOW = replace(NameSettings(), merkle_depth=DEPTH)
 """Eight leaves: keys share them."""
 
 KEYS = st.sampled_from([b"%d" % number for number in range(12)])
@@ -70,7 +71,7 @@ def test_leaves_that_differ_are_those_of_keys_that_differ(
 def test_keys_are_listed_with_the_leaf_that_they_lie_in(
     content: dict[bytes, int], leaves: frozenset[int]
 ) -> None:
-    found = sorted(keys_in(fragment(content), leaves))
+    found = sorted(keys_in(fragment(content), leaves, DEPTH))
     assert found == sorted((hash_of(key) & 7, key) for key in content if hash_of(key) & 7 in leaves)
 
 
@@ -80,8 +81,8 @@ def test_copy_that_does_what_the_difference_says_has_what_the_owner_has(
 ) -> None:
     copy, owner = fragment(mine), fragment(theirs)
     leaves = differing_leaves(owner, digest_of(copy))
-    listed = tuple((key, owner.version_of(key)) for _, key in keys_in(owner, leaves))
-    difference = listed_difference(Incoming(copy, replaces=False), listed, leaves)
+    listed = tuple((key, owner.version_of(key)) for _, key in keys_in(owner, leaves, DEPTH))
+    difference = listed_difference(Incoming(copy), listed, leaves, DEPTH)
     assert set(difference.send) == {k for k in theirs if mine.get(k) != theirs[k]}
     assert set(difference.delete) == set(mine) - set(theirs)
     for key, newer in records_of(owner, difference.send):
@@ -91,13 +92,62 @@ def test_copy_that_does_what_the_difference_says_has_what_the_owner_has(
     assert copy.records == owner.records
 
 
+@settings(max_examples=300)
+@given(st.data())
+def test_sync_while_mutations_lag_behind_ends_with_what_the_owner_has(data: st.DataObject) -> None:
+    """Mutations come in their order, at any time; answers overtake them or not. In the end those
+    that are in the answer are never heard."""
+    owner, copy, log, heard = fragment({}), fragment({}), list[Mutation](), 0
+    incoming: Incoming | None = None
+
+    def live() -> None:
+        """The owner writes, and the copy hears some of what was written until now."""
+        nonlocal heard
+        for key, removes in data.draw(st.lists(st.tuples(KEYS, st.booleans()), max_size=6)):
+            if not removes:
+                owner.put(key, b"v")
+            elif key in owner.records:
+                owner.remove(key)
+        log.extend(owner.take())
+        until = data.draw(st.integers(heard, len(log)))
+        for key, record in log[heard:until]:
+            if incoming is not None:
+                incoming.mutation(key, record)
+            elif data.draw(st.booleans()):  # lost: that is why it asks
+                copy.apply(key, record)
+        heard = until
+
+    live()
+    incoming = Incoming(copy)
+    digest = digest_of(copy)
+    live()
+    leaves, answered = differing_leaves(owner, digest), len(log)
+    live()
+    incoming.settle(version(answered), version(heard))
+    live()
+    listed = tuple((key, owner.version_of(key)) for _, key in keys_in(owner, leaves, DEPTH))
+    live()
+    difference = listed_difference(incoming, listed, leaves, DEPTH)
+    incoming.remove(difference.delete)
+    wanted = {*difference.send, *incoming.wanted}
+    while wanted:
+        live()
+        records = records_of(owner, sorted(wanted))
+        live()
+        incoming.block(records)
+        wanted = {*incoming.wanted}
+    for key, record in log[max(heard, answered) :]:
+        copy.apply(key, record)
+    assert copy.records == owner.records
+
+
 def test_what_was_heard_of_a_key_since_the_list_was_made_counts() -> None:
     copy = fragment({b"changed": 1, b"kept": 1})
-    incoming = Incoming(copy, replaces=False)
+    incoming = Incoming(copy)
     incoming.mutation(b"changed", record(5))
     incoming.mutation(b"new", record(6))
     leaves = tuple(range(8))
-    difference = listed_difference(incoming, ((b"changed", version(2)),), leaves)
+    difference = listed_difference(incoming, ((b"changed", version(2)),), leaves, DEPTH)
     assert (difference.send, difference.delete) == ((), (b"kept",))
 
 
@@ -119,3 +169,50 @@ def test_lock_of_a_key_goes_with_it_and_so_does_that_there_is_none() -> None:
     for key, each in zip((b"a", b"b"), locks, strict=True):
         other.apply(key, each)
     assert other.locks == held.locks
+
+
+def test_tree_follows_more_keys_than_are_noted() -> None:
+    held = fragment({b"1": 1})
+    digest_of(held)
+    for round_ in range(2):
+        for number in range(2, NOTED_MAX + 9):
+            held.put(b"%d" % number, b"v%d" % round_)
+    held.remove(b"2")
+    assert held.tree is not None
+    assert 0 < len(held.tree.noted) <= NOTED_MAX
+    fresh = Fragment(b"name", SHALLOW, 1)
+    fresh.load([(key, held.record_of(key)) for key in held.records])
+    assert digest_of(held) == digest_of(fresh)
+
+
+def test_tree_is_made_when_it_is_asked_for_and_then_follows() -> None:
+    held = fragment({b"1": 1, b"2": 2})
+    assert held.tree is None
+    first = digest_of(held)
+    tree = held.tree
+    held.apply(b"3", record(3))
+    assert held.tree is tree
+    assert digest_of(held) == digest_of(fragment({b"1": 1, b"2": 2, b"3": 3})) != first
+    held.clear()
+    assert held.tree is None
+    assert digest_of(held) == digest_of(fragment({}))
+
+
+@given(CONTENTS, CONTENTS)
+def test_members_with_trees_of_other_depths_find_what_differs(
+    mine: dict[bytes, int], theirs: dict[bytes, int]
+) -> None:
+    copy = Fragment(b"name", replace(SHALLOW, merkle_depth=6), 1)
+    for key, number in mine.items():
+        copy.apply(key, record(number))
+    owner = fragment(theirs)
+    leaves = differing_leaves(owner, digest_of(copy))
+    listed = tuple((key, owner.version_of(key)) for _, key in keys_in(owner, leaves, DEPTH))
+    difference = listed_difference(Incoming(copy), listed, leaves, DEPTH)
+    assert set(difference.send) == {k for k in theirs if mine.get(k) != theirs[k]}
+    assert set(difference.delete) == set(mine) - set(theirs)
+
+
+def test_what_is_no_digest_differs_everywhere() -> None:
+    for digest in (b"", b"?", bytes(24)):
+        assert differing_leaves(fragment({b"1": 1}), digest) == tuple(range(8))

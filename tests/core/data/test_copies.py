@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.data.copies import Copy, Holding, lineage_of, points_of, stand_of, vector_of
+from holdfast.core.data.copies import Copy, Holding, lineage_of, stand_of, vector_of
 from holdfast.core.data.vectors import Lineage, Point, Vector
 from holdfast.core.data_messages import FragmentStand, ReplicaCheck
 from holdfast.core.events import RecoveredFragment
@@ -67,7 +67,7 @@ def test_vectors_and_lineages_travel_unchanged() -> None:
     vector = Vector(3, 9, [9, 8, 7, 0, 0, 0])
     lineage = Lineage((Point(1, 0), Point(3, 4)))
     assert vector_of(stand_of(vector)) == vector
-    assert lineage_of(points_of(lineage)) == lineage
+    assert lineage_of(lineage.segments) == lineage
 
 
 def test_data_begins_empty_at_every_index_in_one_history() -> None:
@@ -165,12 +165,26 @@ def test_name_without_a_backup_at_my_index_is_superfluous_there() -> None:
 
 
 def test_name_that_is_forgotten_is_emptied_on_disk() -> None:
+    """With what it was, an empty copy would look whole after a restart. (Seed 4068.)"""
     held = backing(1, NAME)
+    caught_up(held, NAME, 3)
     record = held.forget(NAME)
     ((_, emptied),) = record.mutations
     assert (record.name, kind_of(emptied)) == (NAME, Kind.EMPTIED)
+    assert (record.stand.stand.epoch, record.stand.stand.counter) == (held.generation, 0)
     assert NAME not in held.copies
     assert not held.copy(NAME).fragment
+
+
+def test_what_may_be_missing_is_unsettled_until_it_leads_and_has_said_so() -> None:
+    """Who was promoted and crashes before that would find itself the owner, and say nothing.
+    (Seed 152.)"""
+    held = backing(1, NAME)
+    held.unsure = held.resuming = True
+    held.recalled()
+    assert (held.recalls, held.unvouched, held.unsettled) == (False, True, True)
+    held.lead(9)
+    assert not held.unsettled
 
 
 # Migrations ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.core.data.content import digest_of
-from holdfast.core.data.copies import points_of
 from holdfast.core.data_messages import (
     BackupFrame,
     Claimed,
@@ -131,7 +130,7 @@ def test_copy_on_another_history_is_compared_whatever_it_claims() -> None:
     epoch, counter = cluster.copy(A).vector.point
     elsewhere = (epoch - 1, counter + 5)
     claim = replace(SOME, whole=elsewhere, reached=elsewhere)
-    assert elsewhere not in points_of(cluster.copy(A).lineage)
+    assert elsewhere not in cluster.copy(A).lineage.segments
     assert way(cluster, claim) is Way.LEAVES
 
 
@@ -180,6 +179,17 @@ def test_question_that_is_repeated_gets_the_same_plan_and_a_new_one_a_new_plan()
     assert len(cluster.nodes[A].data.giving.gifts) == 1
 
 
+def test_question_of_a_later_stay_gets_a_new_plan_whatever_its_number() -> None:
+    """Who was started again counts its questions anew; the old plan lacks what came since."""
+    cluster = owner()
+    (first,) = asked(cluster, ask(cluster, EMPTY))
+    write(cluster, "c")
+    cluster.inject(member(B, 2), A, ask(cluster, EMPTY))
+    later = cluster.messages(SyncPlan)[-1]
+    assert later.id == first.id
+    assert later.fragments != first.fragments
+
+
 def test_end_of_another_transfer_returns_no_permit() -> None:
     cluster = owner()
     asked(cluster, ask(cluster, EMPTY))
@@ -199,6 +209,20 @@ def test_permit_is_returned_by_silence_but_not_by_one_that_goes_on() -> None:
         assert giving.gifts
     cluster.run(2_500)
     assert giving.gifts == {}
+
+
+def test_taker_whose_permit_is_over_is_told_and_asks_anew() -> None:
+    """Seed 608: C is cut off in the middle of a transfer for longer than the owner waits."""
+    cluster = grid(A, B, C, unnamed=replace(BOTH, journal_entries=0), backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET common 1") == b"+OK\r\n"
+    miss(cluster, C, "a")
+    cluster.drops = [to(A, SyncPull)]
+    cluster.run_until(lambda: not cluster.in_sync(C) and bool(cluster.messages(SyncPull)))
+    cluster.run_until(lambda: not cluster.nodes[A].data.giving.gifts)
+    cluster.drops = []
+    cluster.run(2_000)
+    assert cluster.in_sync(C)
+    assert cluster.content(C) == cluster.content(A)
 
 
 def test_permit_is_returned_when_the_taker_leaves_and_when_the_partition_is_lost() -> None:

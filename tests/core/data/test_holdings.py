@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.core.config import Config
@@ -9,7 +11,7 @@ from holdfast.core.context import Context
 from holdfast.core.data.copies import stand_of
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.vectors import Vector
-from holdfast.core.data_messages import FragmentStand
+from holdfast.core.data_messages import FragmentStand, ReplicaCheck
 from holdfast.core.effects import FragmentRecord, MutationsRecord, Notice, NoticeKind, Persist
 from holdfast.core.events import Image, RecoveredFragment
 from holdfast.core.messages import Fragment
@@ -18,7 +20,7 @@ from holdfast.core.stores.record import NEVER, Kind, build
 from holdfast.core.stores.settings import NameSettings
 from holdfast.core.stores.space import INTERNAL
 from holdfast.core.table import Row
-from holdfast.ids import NO_INDEX, MemberId, Millis, Term
+from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId, Term
 from tests.core.data.grid import Grid, P, grid
 from tests.core.harness import A, B, C, member, row
 
@@ -187,6 +189,33 @@ def test_owner_that_comes_back_asks_for_nothing_when_somebody_else_owns_the_part
     assert held.resumes() == ()
 
 
+def test_files_tell_what_was_mine_and_rows_of_others_tell_nothing() -> None:
+    for owner, reign in ((B, REIGN), (A, 0)):
+        held = holdings()
+        theirs = row(0, 1, owner, None, None, reign=REIGN, epoch=REIGN)
+        held.recover(replace(image(found()), rows=(theirs,)))
+        assert held.here[P].owned == reign
+
+
+def test_owner_whose_files_were_damaged_says_that_writes_may_be_lost() -> None:
+    held = holdings()
+    held.recover(replace(image(found(clean=False)), damaged=(P, PartitionId(7))))
+    publish(held, B, A, None)
+    held.here[P].recalled()
+    publish(held, B, A, None, reign=REIGN + 1)
+    assert said(held) == ["my files were damaged, and nobody could be asked before I had to lead"]
+    assert not held.here[P].damaged
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_damage_is_over_when_an_owner_says_that_nothing_is_missing(clean: bool) -> None:
+    held = holdings()
+    held.recover(replace(image(found(clean=clean)), damaged=(P,)))
+    publish(held, A, B, None)
+    held.here[P].fall_behind(ReplicaCheck(P, REIGN, (STAND,)))
+    assert held.here[P].damaged is not clean
+
+
 # Migrations ---------------------------------------------------------------------------------------
 
 
@@ -260,3 +289,35 @@ def test_data_that_is_given_up_begins_anew_and_empty() -> None:
     assert cluster.value(B, "k") is None
     assert cluster.value(B, "l") == b"w"
     assert cluster.nodes[C].table.row(P).epoch == cluster.holding(C).generation
+
+
+def test_end_of_a_migration_of_which_nothing_is_here_changes_nothing() -> None:
+    cluster = grid(A, B, None)
+    for member_id in (B, C):
+        data = cluster.nodes[member_id].data
+        before = [(held.index, held.target) for held in data.holdings.here.values()]
+        data.unexpected(P)
+        data.arrived(P)
+        assert [(held.index, held.target) for held in data.holdings.here.values()] == before
+
+
+def test_a_backup_that_was_not_listed_says_so_when_it_is_to_lead() -> None:
+    """1. B is a backup, in sync. 2. It is left out of the view, and A writes on alone. 3. B is let
+    in again and A dies, before A has told it where it stands."""
+    held = holdings()
+    held.context.hold(P, Fragment(REIGN, 0))
+    held.begin(P, REIGN)
+    publish(held, A, B, None)
+    held.reset()
+    assert held.here[P].lacking()
+    publish(held, B, None, None, reign=REIGN + 1)
+    assert said(held) == ["my copy was not in sync when its owner went"]
+
+
+def test_an_owner_that_begins_a_stay_anew_is_as_good_as_it_was() -> None:
+    held = holdings()
+    held.context.hold(P, Fragment(REIGN, 0))
+    held.begin(P, REIGN)
+    publish(held, B, A, None)
+    held.reset()
+    assert not held.here[P].lacking()

@@ -1,14 +1,13 @@
-"""Trees show every difference and nothing else; a rebuild counts every write exactly once."""
+"""Trees show every difference and nothing else."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from holdfast.core.data.merkle import (
     DEPTH_DEFAULT,
@@ -16,14 +15,9 @@ from holdfast.core.data.merkle import (
     DEPTH_MIN,
     DIGEST_BYTES_MAX,
     PRIME,
-    Difference,
-    Rebuild,
     Tree,
-    difference,
     differing,
     hash_of,
-    listing,
-    select,
 )
 from holdfast.errors import LocalProtocolError, MessageError
 
@@ -66,6 +60,17 @@ def test_a_tree_depends_on_what_is_there_not_on_how_it_came(
     right = tree_of(store, depth)
     assert tree.leaves == right.leaves
     assert (tree.root, tree.digest()) == (right.root, right.digest())
+
+
+def test_of_a_key_that_is_noted_the_first_and_the_last_version_count() -> None:
+    tree, key = Tree(), b"users:42"
+    tree.noted[key] = bytes(10)
+    tree.settle({key: (9).to_bytes(10, "big")}.__getitem__)
+    assert tree.leaves == tree_of({hash_of(key): 9}).leaves
+    assert not tree.noted
+    tree.noted[key] = (9).to_bytes(10, "big")
+    tree.settle(lambda _: bytes(10))
+    assert tree.root == 0
 
 
 @given(STORES, DEPTHS)
@@ -139,119 +144,3 @@ def test_differing_leaves_are_those_below_unequal_nodes(
 def test_a_digest_that_is_no_level_is_refused(size: int) -> None:
     with pytest.raises(MessageError, match=str(size)):
         differing(bytes(size), Tree())
-
-
-# --- the keys ------------------------------------------------------------------------------------
-
-
-@given(STORES, STORES, DEPTHS)
-def test_exactly_the_changed_keys_travel(
-    mine: dict[int, int], theirs: dict[int, int], depth: int
-) -> None:
-    """The whole way: digest, leaves, entries below them, difference, and the replica is equal."""
-    leaves = differing(tree_of(theirs, depth).digest(), tree_of(mine, depth))
-    my_entries: dict[int, int] = {}
-    listing(select(mine.items(), leaves, depth), my_entries)
-    their_entries: dict[int, int] = {}
-    listing(select(theirs.items(), leaves, depth), their_entries)
-    found = difference(mine=my_entries, theirs=their_entries)
-    assert sorted([*found.send, *found.delete]) == changed(mine, theirs)
-    for key_hash in found.send:
-        theirs[key_hash] = mine[key_hash]
-    for key_hash, version in found.delete.items():
-        assert theirs.pop(key_hash) == version
-    assert theirs == mine
-
-
-def test_equal_replicas_send_nothing_and_keys_may_be_bytes() -> None:
-    store = {b"a": 1, b"b": 2}
-    assert difference(mine=store, theirs=store) == Difference((), {})
-    assert difference(mine=store, theirs={b"b": 3, b"c": 4}) == Difference((b"a", b"b"), {b"c": 4})
-
-
-def test_keys_with_one_hash_are_one_entry() -> None:
-    entries: dict[int, int] = {}
-    listing([(5, 1), (6, 2)], entries)
-    listing([(5, 3)], entries)
-    assert entries == {5: 4, 6: 2}
-
-
-# --- a rebuild while writes go on ----------------------------------------------------------------
-
-
-class Rebuilding(RuleBasedStateMachine):
-    """A store, its tree, which is damaged now and then, and rebuilds in slices between writes.
-
-    Half of the rebuilds note down keys and versions when they begin; the others the keys alone,
-    show the version of the moment, and are told of each write. The oracle is a tree made afresh.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.store: dict[int, int] = {}
-        self.tree = Tree(3)
-        self.damage = [0] * 4
-        self.rebuild: Rebuild | None = None
-        self.version = 0
-
-    @rule(key_hash=st.sampled_from(HASHES[:8]), present=st.sampled_from([True, True, False]))
-    def write(self, key_hash: int, present: bool) -> None:
-        self.version += 1
-        old, new = self.store.get(key_hash, 0), self.version if present else 0
-        if self.rebuild is not None:
-            self.rebuild.wrote(key_hash, old)
-        self.tree.update(key_hash, old, new)
-        if present:
-            self.store[key_hash] = new
-        else:
-            self.store.pop(key_hash, None)
-
-    @precondition(lambda self: self.rebuild is None)
-    @rule(key_hash=st.sampled_from(HASHES[:8]), by=st.sampled_from([-5, 3]))
-    def damaged(self, key_hash: int, by: int) -> None:
-        self.tree.update(key_hash, 0, by)
-        self.damage[key_hash & 3] += key_hash * by
-
-    @precondition(lambda self: self.rebuild is None)
-    @rule()
-    def begin_with_versions(self) -> None:
-        self.rebuild = Rebuild(self.tree, list(self.store.items()))
-
-    @precondition(lambda self: self.rebuild is None)
-    @rule()
-    def begin_with_keys(self) -> None:
-        def entries(keys: list[int]) -> Iterator[tuple[int, int]]:
-            for key in keys:
-                yield key, self.store.get(key, 0)
-
-        self.rebuild = Rebuild(self.tree, entries(list(self.store)))
-
-    @precondition(lambda self: self.rebuild is not None)
-    @rule(count=st.integers(1, 4))
-    def go_on(self, count: int) -> None:
-        assert self.rebuild is not None
-        if self.rebuild.step(count):
-            assert self.rebuild.drifted == sum(error != 0 for error in self.damage)
-            assert self.rebuild.step(count), "asking again changes nothing"
-            self.damage = [0] * 4
-            self.rebuild = None
-
-    @invariant()
-    def tree_is_right_but_for_the_damage(self) -> None:
-        right = tree_of(self.store, 3).leaves
-        assert self.tree.leaves == tuple(
-            leaf + error for leaf, error in zip(right, self.damage, strict=True)
-        )
-
-
-TestRebuilding = Rebuilding.TestCase
-
-
-def test_a_key_that_came_during_the_rebuild_may_be_shown() -> None:
-    tree = Tree()
-    rebuild = Rebuild(tree, iter([(HASHES[0], 9)]))
-    rebuild.wrote(HASHES[0], 0)
-    tree.update(HASHES[0], 0, 9)
-    assert rebuild.step(10)
-    assert rebuild.drifted == 0
-    assert tree.leaves == tree_of({HASHES[0]: 9}).leaves

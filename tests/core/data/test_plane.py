@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.data.plane import (
+    BACKUP_FULL,
     CROSS_SLOT,
+    DISK_FULL,
     HANDING_OVER,
     NO_OWNER,
     NO_WRITES,
@@ -15,7 +17,7 @@ from holdfast.core.data.plane import (
 )
 from holdfast.core.data.tickets import AGAIN, UNKNOWN
 from holdfast.core.data_messages import BackupAck, BackupFrame
-from holdfast.core.events import Disconnected
+from holdfast.core.events import Disconnected, Room
 from holdfast.core.messages import CommitRequest, Grant, NewView
 from holdfast.core.states import ClusterState
 from holdfast.core.stores.replies import error
@@ -132,6 +134,44 @@ def test_state_without_writes_refuses_them_and_goes_on_to_answer_reads() -> None
     cluster.inject(member(A), B, NewView(passive))
     cluster.grant()
     assert cluster.reply(B, "GET k", "SET k v") == NULL + refused(NO_WRITES)
+
+
+def test_full_disk_refuses_writes_and_goes_on_to_answer_reads_until_there_is_room() -> None:
+    cluster = follower(partition_count=1)
+    published(cluster, row(0, 3, B, None, None, reign=1))
+    cluster.grant()
+    cluster.step(B, Room(full=True))
+    assert cluster.reply(B, "GET k", "SET k v") == NULL + refused(DISK_FULL)
+    cluster.step(B, Room(full=False))
+    assert cluster.reply(B, "SET k v", "GET k") == b"+OK\r\n$1\r\nv\r\n"
+    cluster.step(B, Room(full=True))
+    assert cluster.reply(B, "SET k w") == refused(DISK_FULL), "it was open to writes until now"
+
+
+def test_what_a_backup_has_no_room_for_is_refused_by_the_owner_until_it_has() -> None:
+    """1. B's disk is full: A refuses writes, and goes on to read. 2. It has room again."""
+    cluster = grid(A, B, None, unnamed=NameSettings(backups=1))
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    cluster.step(B, Room(full=True))
+    cluster.run(10)
+    assert cluster.reply(A, "SET k w", "GET k") == refused(BACKUP_FULL) + b"$1\r\nv\r\n"
+    cluster.step(B, Room(full=False))
+    cluster.run(10)
+    assert cluster.reply(A, "SET k w") == b"+OK\r\n"
+
+
+def test_an_owner_that_did_not_hear_of_the_room_asks_for_it() -> None:
+    cluster = grid(A, B, None, unnamed=NameSettings(backups=1))
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    cluster.step(B, Room(full=True))
+    cluster.run(10)
+    cluster.drops.append(to(A, BackupAck))
+    cluster.step(B, Room(full=False))
+    cluster.run(10)
+    cluster.drops.clear()
+    assert cluster.reply(A, "SET k w") == refused(BACKUP_FULL)
+    cluster.run(2 * cluster.nodes[A].context.config.resend_ms)
+    assert cluster.reply(A, "SET k w") == b"+OK\r\n"
 
 
 # What waits ---------------------------------------------------------------------------------------

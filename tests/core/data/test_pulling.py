@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.data.pulling import PULL_AGAIN, Pulling
 from holdfast.core.data_messages import (
     BackupFrame,
     SyncAsk,
@@ -206,10 +207,37 @@ def test_new_owner_is_asked_when_the_one_before_it_does_not_end_what_it_began() 
 
 def test_nothing_is_asked_while_nobody_owns_the_partition() -> None:
     cluster = behind("a")
-    cluster.drops = [to(C, BackupFrame)]
+    cluster.drops = [to(A, SyncAsk)]
+    write(cluster, "last")
+    cluster.run_until(cluster.holding(C).lacking)
     cluster.decide(None, None, C)
     cluster.run(5)
+    cluster.sent.clear()
+    cluster.run(2_000)
+    assert cluster.holding(C).lacking()
     assert cluster.messages(SyncAsk) == []
+
+
+def test_set_that_changed_twice_after_the_answer_is_asked_for_by_name() -> None:
+    """1. The owner answers, and the answer is late.  2. C misses a change of a set.  3. It hears
+    the next one, which waits for the first.  4. The answer has the set as it was before both."""
+    cluster = grid(A, B, C, backup_bytes_max=SMALL, sync_interval_ms=1_000)
+    assert cluster.reply(A, "SADD set 0") == b":1\r\n"
+    miss(cluster, C)
+    cluster.drops = [to(C, SyncPlan)]
+    cluster.run_until(lambda: bool(cluster.nodes[A].data.giving.gifts))
+    cluster.drops.append(to(C, BackupFrame))
+    cluster.command(A, "SADD set 1", session=9)
+    cluster.run(2)
+    cluster.drops.pop()
+    miss(cluster, C)
+    cluster.command(A, "SADD set 2", session=9)
+    cluster.run(5)
+    cluster.drops = []
+    cluster.run(3_000)
+    assert ways(cluster, C)[0] is Way.CHANGES
+    assert (b"set",) in [pull.keys for pull in cluster.messages(SyncPull)]
+    assert same(cluster)
 
 
 def test_fragment_that_the_owner_has_not_is_dropped() -> None:
@@ -230,6 +258,55 @@ def test_fragment_that_the_owner_has_not_is_dropped() -> None:
     assert cluster.holding(C).space.find(b"mine:k") is None
 
 
+def test_fragment_that_was_dropped_and_begins_anew_in_the_same_sync_is_another_one() -> None:
+    """1. C has a name that its new owner has not.  2. The plan says so, and C drops it.  3. The
+    owner writes that name while the sync is under way.  (Seed 1581.)"""
+    cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    cluster.drops = [to(B, BackupFrame)]
+    cluster.command(A, "SET mine:k old", session=9)
+    cluster.run(5)
+    assert b"mine" in cluster.holding(C).copies
+    cluster.drops = [to(C, BackupFrame), to(B, SyncPull)]
+    cluster.crash(A)
+    cluster.confirm_dead(A)
+    cluster.run_until(lambda: cluster.nodes[C].table.row(P).owner == B)
+    for number in range(6):
+        cluster.command(B, f"SET filler{number} v", session=9)
+        cluster.run(2)
+    assert any(frame.skipped for frame in cluster.messages(BackupFrame, to=C))
+    cluster.drops = [to(B, SyncPull)]
+    cluster.run_until(lambda: Way.LEAVES in ways(cluster, C))
+    cluster.run(5)
+    assert b"mine" not in cluster.holding(C).copies
+    cluster.command(B, "SET mine:k new", session=9)
+    cluster.run(5)
+    cluster.drops = []
+    cluster.run(2_000)
+    assert cluster.in_sync(C)
+    assert cluster.value(C, "mine:k") == b"new"
+
+
+def test_lock_of_a_fragment_that_begins_in_a_sync_is_newer_than_its_plan() -> None:
+    cluster = behind("a", unnamed=NO_JOURNAL)
+    cluster.drops = [to(C, SyncPlan)]
+    cluster.run_until(lambda: bool(cluster.messages(SyncPlan)))
+    cluster.drops = [to(C, SyncPlan, BackupFrame)]
+    cluster.command(A, "SET new:k v", session=9)
+    cluster.run_until(lambda: len(cluster.messages(SyncPlan)[-1].fragments) > 1)
+    late = cluster.messages(SyncPlan)[-1]
+    cluster.drops = [to(C, SyncPlan)]
+    cluster.run(400)
+    cluster.command(A, "HOLDFAST.LOCK new:k 60000", session=9)
+    cluster.run(5)
+    assert cluster.copy(C, b"new").fragment.locks
+    cluster.inject(member(A), C, late)
+    cluster.drops = []
+    cluster.run(1_000)
+    assert cluster.in_sync(C)
+    assert cluster.copy(C, b"new").fragment.locks == cluster.copy(A, b"new").fragment.locks
+
+
 def test_new_stay_brings_nothing_up_to_date_that_the_last_one_asked_for() -> None:
     cluster = behind("a", "b", unnamed=NO_JOURNAL)
     cluster.drops = [to(C, SyncPage)]
@@ -238,7 +315,21 @@ def test_new_stay_brings_nothing_up_to_date_that_the_last_one_asked_for() -> Non
     assert pulling.pulls
     pulling.reset()
     assert pulling.pulls == {}
-    assert cluster.nodes[C].data.replicas.incoming == {}
+    assert all(copy.incoming is None for copy in cluster.holding(C))
+
+
+def test_questions_of_two_stays_have_different_numbers() -> None:
+    """A plan for what C lacked before it was started again may be under way when it asks again."""
+    cluster = behind("a")
+    cluster.drops = [to(C, SyncPlan)]
+    cluster.run(450)
+    (ask,) = cluster.messages(SyncAsk)
+    node = cluster.nodes[C]
+    again = Pulling(node.context, node.data.holdings, node.data.replicas)
+    node.context.me = replace(node.context.me, incarnation=2)
+    again.want(P, at_once=True)
+    again.advance()
+    assert again.pulls[P].id != ask.id
 
 
 def test_so_many_partitions_are_asked_for_at_a_time() -> None:
@@ -273,7 +364,8 @@ def test_change_that_waits_for_a_value_that_never_came_breaks_the_copy_for_good(
     cluster.run(450)
     cluster.command(A, "SADD set 2", session=9)
     cluster.run(5)
-    (incoming,) = cluster.nodes[C].data.replicas.incoming.values()
+    incoming = cluster.copy(C).incoming
+    assert incoming is not None
     assert incoming.broken == (b"set",)
     cluster.drops = []
     cluster.place(B, None, C)
@@ -297,3 +389,13 @@ def test_destination_gets_what_it_lacks_for_its_new_index_and_keeps_what_it_is_b
     assert cluster.in_sync(C)
     assert cluster.content(C) == cluster.content(A)
     assert cluster.value(C, "l") == b"v"
+
+
+def test_member_that_is_up_to_date_again_is_not_woken_for_it() -> None:
+    cluster = behind("a", "b")
+    write(cluster, "last")
+    cluster.run(600)
+    assert same(cluster)
+    cluster.run(2_000)
+    node = cluster.nodes[C]
+    assert not node.context.timers.running(PULL_AGAIN)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.core.data.tickets import UNKNOWN
 from holdfast.core.data_messages import BackupAck, BackupFrame
+from holdfast.core.effects import Send
 from holdfast.core.events import Woke
-from holdfast.core.messages import CommitRequest
+from holdfast.core.messages import CommitRequest, NewView, NotListed
 from holdfast.core.stores.settings import NameSettings
+from holdfast.ids import Version
 from tests.core.data.grid import BOTH, DEFAULT, SMALL, Grid, P, frames, grid, miss, moved, to
-from tests.core.harness import A, B, C, losing, member
+from tests.core.harness import A, B, C, address_of, losing, member
 
 OK = b"+OK\r\n"
 
@@ -18,8 +22,8 @@ def test_everything_of_one_tick_for_one_member_goes_in_one_frame() -> None:
     assert cluster.reply(A, "SET k 1", "SET name:k 2", "RPUSH list 3", "SET k 4") != b""
     for each in (B, C):
         (frame,) = frames(cluster, each)
-        assert [run.name for run in frame.runs] == [b"", DEFAULT, b"name"]
-        assert [len(run.mutations) for run in frame.runs] == [1, 2, 1]
+        assert [run.name for run in frame.runs] == [DEFAULT, b"name", b""]
+        assert [len(run.mutations) for run in frame.runs] == [2, 1, 1]
 
 
 def test_member_gets_what_its_index_is_to_have() -> None:
@@ -66,10 +70,23 @@ def test_word_of_somebody_to_whom_nothing_goes_acknowledges_nothing() -> None:
     cluster = grid(A, B, C)
     cluster.drops = [to(A, BackupAck)]
     cluster.command(A, "SET k v")
-    cluster.inject(member(B, 7), A, BackupAck(99, ()))
-    cluster.inject(member(A), A, BackupAck(99, ()))
+    cluster.inject(member(B, 7), A, BackupAck(99, 1, ()))
+    cluster.inject(member(A), A, BackupAck(99, 1, ()))
     cluster.run(10)
     assert cluster.replies == {}
+
+
+def test_word_about_an_earlier_stay_of_mine_acknowledges_nothing() -> None:
+    """It was long on its way, and its number is higher than any that this stay has sent."""
+    cluster = grid(A, B, None)
+    cluster.drops = [to(A, BackupAck)]
+    cluster.command(A, "SET k v")
+    cluster.inject(member(B), A, BackupAck(99, 0, ()))
+    cluster.run(10)
+    assert cluster.replies == {}
+    cluster.drops = []
+    cluster.run(500)
+    assert cluster.replies == {1: OK}
 
 
 def test_member_that_says_nothing_for_too_long_costs_no_more_than_a_bounded_memory() -> None:
@@ -112,9 +129,65 @@ def test_member_that_has_left_is_waited_for_no_longer() -> None:
     assert list(cluster.nodes[A].data.replication.streams) == [(B, 1)]
 
 
+def test_member_that_is_listed_again_in_the_same_stay_does_not_take_new_frames_for_old() -> None:
+    """It remembers the numbers of the frames before, and would acknowledge what it never took.
+    (Seed 1079.)"""
+    cluster = grid(B, None, C, sync_interval_ms=100)
+    for value in "uv":
+        assert cluster.reply(B, f"SET k {value}") == b"+OK\r\n"
+    view = cluster.nodes[B].view
+    assert view is not None
+    rest = tuple(each for each in view.members if each.id != C)
+    out = replace(view, version=Version(view.version + 1), members=rest)
+    again = replace(view, version=Version(view.version + 2))
+    for each in (out, again):
+        cluster.inject(member(A), B, NewView(each))
+    told = cluster.reply(B, "SET k w")
+    assert told == b"" or cluster.value(C, "k") == b"w"
+    cluster.run(2_000)
+    assert cluster.value(C, "k") == b"w"
+
+
+def test_member_is_waited_for_until_it_is_certain_that_it_was_taken_out() -> None:
+    """Seed 3952: the view without it is not committed, and another master may not know of it."""
+    cluster = grid(A, C, B)
+    cluster.drops = [to(B, NewView)]
+    cluster.crash(C)
+    cluster.confirm_dead(C)
+    cluster.run(300)
+    view = cluster.term.view
+    assert view is not None
+    assert (view.find(C), view.sealed) == (None, False)
+    assert cluster.reply(A, "SET k v") == b""
+    cluster.drops = []
+    cluster.run_until(lambda: cluster.replies.get(1) == b"+OK\r\n", limit=1_000)
+    view = cluster.term.view
+    assert view is not None
+    assert view.sealed
+
+
 def test_owner_that_loses_the_partition_does_not_know_what_becomes_of_a_write() -> None:
     cluster = waiting()
     cluster.place(B, A, C)
+    assert cluster.replies == {1: UNKNOWN}
+
+
+def test_owner_that_was_taken_out_with_its_backup_does_not_know_what_becomes_of_a_write() -> None:
+    """1. B, the owner, sleeps; its partition is given to C 2. C starts anew 3. B wakes, and learns
+    at once that neither is listed: nobody has the write, and nobody is waited for. (Seed 12.)"""
+    cluster = grid(B, C, None)
+    assert cluster.reply(B, "SET k v") == OK
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.command(B, "SET k w")
+    cluster.run(5)
+    assert cluster.replies == {}
+    view = cluster.nodes[B].view
+    assert view is not None
+    rest = tuple(each for each in view.members if each.id == A)
+    for version in (1, 2):  # the second one seals the first
+        later = replace(view, version=Version(view.version + version), members=rest)
+        cluster.inject(member(A), B, NotListed(later, cluster.nodes[B].context.now))
+    cluster.step(B, Woke())
     assert cluster.replies == {1: UNKNOWN}
 
 
@@ -175,6 +248,20 @@ def test_owner_that_loses_the_partition_behind_its_barrier_forgets_the_barrier()
     assert cluster.nodes[B].data.replication.barriers == {}
 
 
+def test_command_that_waits_for_a_key_behind_a_barrier_has_no_reply_yet_that_may_fail() -> None:
+    """Seed 527: the barrier fails, and only what was told can be taken back."""
+    cluster = grid(A, B, C)
+    assert cluster.reply(A, "SET k v") == OK
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.place(B, None, C)
+    assert P in cluster.nodes[B].data.replication.barriers
+    cluster.command(B, "GET k", "BLPOP list 0")
+    cluster.place(A, B, C)
+    cluster.run(50)
+    assert cluster.nodes[B].data.replication.barriers == {}
+    assert cluster.replies[1].startswith(b"-TRYAGAIN")
+
+
 def test_owner_without_backups_has_no_barrier() -> None:
     cluster = grid(A, B, None, unnamed=NameSettings(backups=0))
     assert cluster.reply(A, "SET k v") == OK
@@ -192,3 +279,42 @@ def test_row_of_a_new_owner_may_name_somebody_who_has_gone() -> None:
     cluster.run(20)
     assert cluster.nodes[B].data.replication.barriers == {}
     assert cluster.reply(B, "GET k") == b"$1\r\nv\r\n"
+
+
+def test_reign_that_is_over_before_its_first_frame_is_not_told_of() -> None:
+    cluster = grid(A, B, None)
+    node, holding = cluster.nodes[A], cluster.holding(A)
+    assert cluster.reply(A, "SET k v") == OK
+    node.data.replication.begin_reign(holding)
+    holding.follow(1)
+    cluster.sent.clear()
+    node.data.replication.flush()
+    assert node.context.outbox.take() == []
+
+
+def test_reign_is_told_to_backups_and_not_to_who_is_to_be_the_next_owner() -> None:
+    cluster = grid(A, B, None)
+    assert cluster.reply(A, "SET k v") == OK
+    cluster.drops = [losing(CommitRequest)]
+    cluster.migrate(moved(A, 0, C))
+    cluster.run(20)
+    node = cluster.nodes[A]
+    assert (C, 0) in node.data.replication.takers_of(P)
+    node.data.replication.begin_reign(cluster.holding(A))
+    node.data.replication.flush()
+    sent = [each for each in node.context.outbox.take() if isinstance(each, Send)]
+    assert [each.to for each in sent] == [address_of(B)]
+
+
+def test_what_is_long_is_given_time_before_it_is_sent_again() -> None:
+    """It is what a link carries in a third of a second; twice under way it takes twice that."""
+    cluster = grid(A, None, C, resend_ms=200)
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.command(A, f"SET long {'x' * (10 << 20)}")
+    cluster.run(450)
+    assert len(frames(cluster, C)) == 1
+    cluster.run(200)
+    assert len(frames(cluster, C)) == 2
+    cluster.drops = []
+    cluster.run(600)
+    assert cluster.value(C, "long") == b"x" * (10 << 20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.data.rounds import EXPIRY
+from holdfast.core.events import Room
 from holdfast.core.messages import CommitRequest
 from holdfast.core.stores.settings import NameSettings
 from tests.core.data.grid import Grid, frames, grid, moved
@@ -25,6 +26,25 @@ def test_value_that_has_had_its_time_goes_from_every_copy_though_nobody_reads_it
         assert cluster.value(each, "l") == b"v"
 
 
+def test_what_ends_sooner_is_not_kept_by_what_was_there_before() -> None:
+    """A partition is looked at when the first thing in it ends, whenever that was written."""
+    cluster = rounds()
+    assert cluster.reply(A, "SET later v PX 60000") == OK
+    cluster.run(2 * ROUND)
+    assert cluster.reply(A, "SET sooner v PX 100", "HOLDFAST.LOCK l 100") == OK + b":3\r\n"
+    cluster.run(100 + 2 * ROUND)
+    assert [cluster.value(C, key) for key in ("later", "sooner")] == [b"v", None]
+    assert not cluster.copy(C).fragment.locks
+
+
+def test_what_has_had_its_time_goes_though_the_disk_is_nearly_full() -> None:
+    cluster = rounds()
+    assert cluster.reply(A, "SET k v PX 100") == OK
+    cluster.step(A, Room(full=True))
+    cluster.run(90 + 2 * ROUND)
+    assert cluster.value(C, "k") is None
+
+
 def test_lock_that_has_had_its_time_goes_from_every_copy() -> None:
     cluster = rounds()
     assert cluster.reply(A, "HOLDFAST.LOCK k 100") == b":1\r\n"
@@ -37,8 +57,9 @@ def test_lock_that_has_had_its_time_goes_from_every_copy() -> None:
 def test_key_that_nobody_uses_goes() -> None:
     cluster = rounds(unnamed=NameSettings(backups=2, idle_ms=200))
     assert cluster.reply(A, "SET k v") == OK
+    assert cluster.reply(A, "SET l v") == OK
     cluster.run(200 + 2 * ROUND)
-    assert cluster.value(C, "k") is None
+    assert [cluster.value(C, key) for key in ("k", "l")] == [None, None]
 
 
 def test_backup_ends_nothing_by_itself() -> None:

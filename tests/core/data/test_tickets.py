@@ -148,3 +148,14 @@ def test_client_that_has_gone_gets_nothing_and_its_batches_go_on() -> None:
     desk.give_up(late)
     assert desk.writing == {b"b": late}
     assert desk.take() == []
+
+
+def test_who_has_read_what_nobody_will_ever_know_is_told_so_too() -> None:
+    desk, write, read = Desk(), ticket(1, OK, needs=2, keys=(b"k",)), ticket(2, b"v")
+    desk.queue(write)
+    read.await_other(write)
+    read.unsure.append((0, AGAIN))
+    desk.queue(read)
+    desk.fail(write)
+    assert desk.take() == [(1, UNKNOWN), (2, AGAIN)]
+    assert (write.needs, read.needs) == (1, 0)

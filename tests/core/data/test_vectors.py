@@ -519,3 +519,14 @@ class Cluster(RuleBasedStateMachine):
 
 
 TestCluster = Cluster.TestCase
+
+
+def test_copy_that_may_hold_more_than_it_says_claims_nothing_and_misses_what_a_new_owner_does() -> (
+    None
+):
+    held = Vector(1, 5, [5] * 6)
+    backup = Backup(1, held, START)
+    backup.loosen()
+    assert backup.known is None
+    verdict = backup.receive(Vector(2, 6, [6] * 6), START.extended(2, 5))
+    assert (verdict, backup.dirty, backup.whole) == (Verdict.GAP, True, None)

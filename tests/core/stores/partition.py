@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.core.stores.catalogue import look_up
+from holdfast.core.stores.catalogue import ALL, look_up
 from holdfast.core.stores.command import Blocked
+from holdfast.core.stores.describing import describe
 from holdfast.core.stores.replies import error
 from holdfast.errors import CommandError
 from tests.core.stores.replicas import Replicas
@@ -16,6 +17,8 @@ class Partition(Replicas):
         """What the catalogue's command returns; errors as they are written to the client."""
         args = [word if isinstance(word, bytes) else str(word).encode() for word in words]
         try:
+            if args[0].upper() == b"COMMAND":
+                return describe(ALL, self.call(), args)
             return look_up(args).function(self.owner, self.call(), args)
         except CommandError as refused:
             return error(refused.message)

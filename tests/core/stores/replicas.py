@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from holdfast.core.data.content import tree_of
 from holdfast.core.stores import blocking, hashes, lists, locks, positions, sets
 from holdfast.core.stores.command import Blocked, Call, Command
 from holdfast.core.stores.containers import Container, restore
@@ -117,6 +118,7 @@ def check_sizes(fragment: Fragment) -> None:
         for key, record in block:
             fresh.apply(key, record)
     assert fragment.used == fresh.used
+    assert tree_of(fragment).leaves == tree_of(fresh).leaves, "kept since the first look"
     for value in fragment.records.values():
         if isinstance(value, Container):
             assert value.size == restore(value.kind, value.record()).size

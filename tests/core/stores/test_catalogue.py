@@ -26,12 +26,8 @@ def test_no_name_is_there_twice() -> None:
 
 def test_whatever_writes_says_so_and_names_its_keys() -> None:
     for command in ALL.all():
-        assert (Trait.WRITE in command.traits) != (Trait.READ in command.traits) or (
-            command.name == "COMMAND"
-        ), command.name
-        assert (command.keys[0] == 0) == (
-            Trait.KEYSPACE in command.traits or command.name == "COMMAND"
-        ), command.name
+        assert (Trait.WRITE in command.traits) != (Trait.READ in command.traits), command.name
+        assert (command.keys[0] == 0) == (Trait.KEYSPACE in command.traits), command.name
 
 
 @pytest.mark.parametrize(

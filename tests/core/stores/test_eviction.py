@@ -159,7 +159,7 @@ def test_bytes_are_freed_where_names_allow_it() -> None:
     for name in ("lru", "any", "kept"):
         fill(partition, name, 50)
     used = sum(fragment.used for fragment in partition.owner)
-    freed = evict_bytes(partition.owner, partition.call(), 3000)
+    freed = evict_bytes(partition.owner, partition.call(), 3000, 1_000)
     assert 3000 <= freed < 3500
     assert used - sum(fragment.used for fragment in partition.owner) == freed
     assert len(partition.owner.named(b"kept")) == 50
@@ -167,9 +167,9 @@ def test_bytes_are_freed_where_names_allow_it() -> None:
     assert len(partition.owner.named(b"any")) < 50
     partition.check()
     partition.run("HOLDFAST.LOCK", "lru:49", "1000")
-    rest = evict_bytes(partition.owner, partition.call(), 10**9)
+    rest = evict_bytes(partition.owner, partition.call(), 10**9, 1_000)
     assert rest > 0
     assert partition.run("EXISTS", "lru:49") == 1
     assert partition.run("DBSIZE") == 51
-    assert evict_bytes(partition.owner, partition.call(), 1) == 0
+    assert evict_bytes(partition.owner, partition.call(), 1, 1_000) == 0
     partition.check()

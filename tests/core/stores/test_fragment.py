@@ -32,6 +32,38 @@ def apply_all(into: Fragment, mutations: list[Mutation]) -> list[bytes]:
     return [key for key, record in mutations if not into.apply(key, record)]
 
 
+# Files --------------------------------------------------------------------------------------------
+
+
+@given(STEPS)
+def test_what_files_have_kept_is_loaded_as_if_it_were_applied(steps: list[Step]) -> None:
+    owner, one, other = fragment(), fragment(0), fragment(0)
+    for step in steps:
+        perform(owner, step)
+    entries = [each for block in owner.entries(1000) for each in block]
+    one.load(entries)
+    assert apply_all(other, entries) == []
+    assert parts(one) == parts(other)
+    assert (one.used, one.counter) == (other.used, other.counter)
+
+
+def test_strings_are_loaded_together() -> None:
+    strings = [
+        (b"k%d" % each, build((1 << 48 | each).to_bytes(10, "big"), Kind.STRING, NEVER, b"v"))
+        for each in (3, 9, 4)
+    ]
+    one, other = fragment(0), fragment(0)
+    one.load(strings)
+    assert apply_all(other, strings) == []
+    assert parts(one) == parts(other)
+    assert (one.used, one.counter) == (other.used, 9)
+    one.load(strings[:1])
+    assert one.used == other.used
+    one.load([])
+    with pytest.raises(MessageError, match="no record begins"):
+        fragment().load([(b"k", b"short")])
+
+
 # Owner and backup ---------------------------------------------------------------------------------
 
 

@@ -12,7 +12,16 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from holdfast.core.stores.containers import Change, ListValue
 from holdfast.core.stores.fragment import Fragment, Mutation
 from holdfast.core.stores.incoming import WAITING_BYTES_MAX, Incoming
-from holdfast.core.stores.record import CHANGE, FLAGS_AT, NEVER, Kind, build, kind_of
+from holdfast.core.stores.record import (
+    ABSENT,
+    CHANGE,
+    FLAGS_AT,
+    NEVER,
+    Kind,
+    build,
+    kind_of,
+    version_of,
+)
 from holdfast.core.stores.settings import NameSettings
 from holdfast.errors import MessageError
 from tests.core.stores.fragments import KEYS, STEPS, WORDS, Step, change, perform, stranger
@@ -27,6 +36,14 @@ def fragment(epoch: int = 5) -> Fragment:
 def records(of: Fragment) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
     """Whole records of keys and of locks."""
     return parts(of)[:2]
+
+
+def end(incoming: Incoming, source: Fragment) -> None:
+    """All blocks are here: what the source has not, goes."""
+    held = incoming.fragment
+    absent = [key for key in held.records if key not in source.records]
+    incoming.remove(absent)
+    incoming.free_others(source.locks)
 
 
 class TransferMachine(RuleBasedStateMachine):
@@ -52,7 +69,7 @@ class TransferMachine(RuleBasedStateMachine):
         if held:
             stranger(self.held)
         self.walk = self.source.entries(limit)
-        self.incoming = Incoming(self.held, replaces=True)
+        self.incoming = Incoming(self.held)
 
     @rule(word=st.sampled_from([*WORDS, *WORDS, *WORDS, "clear"]), key=KEYS, n=st.integers(0, 9))
     def write(self, word: str, key: bytes, n: int) -> None:
@@ -94,7 +111,7 @@ class TransferMachine(RuleBasedStateMachine):
         while self.mutations:
             self._mutation()
         assert not self.incoming.broken
-        self.incoming.finish()
+        end(self.incoming, self.source)
         assert records(self.held) == records(self.source)
         check_sizes(self.held)
 
@@ -112,7 +129,7 @@ def test_keys_with_lost_mutations_are_healed_by_blocks_of_their_own(
         perform(source, step)
     source.take()
     blocks = list(source.entries(50))
-    incoming = Incoming(held, replaces=True)
+    incoming = Incoming(held)
     for step in later:
         perform(source, step)
     for key, record in source.take():
@@ -132,7 +149,7 @@ def arrange() -> tuple[Fragment, Incoming, Mutation]:
     source = fragment()
     change(source, b"k", ListValue, Change.PUSH_RIGHT, b"one")
     source.take()
-    return source, Incoming(fragment(0), replaces=True), (b"k", source.record_of(b"k"))
+    return source, Incoming(fragment(0)), (b"k", source.record_of(b"k"))
 
 
 def test_late_block_does_not_bring_back_what_is_gone() -> None:
@@ -168,8 +185,6 @@ def test_changes_wait_for_the_block_that_they_change() -> None:
         change(source, b"k", ListValue, Change.PUSH_RIGHT, text)
         incoming.mutation(*source.take()[0])
     assert list(incoming.broken) == [b"k"]
-    with pytest.raises(MessageError, match="1 keys are broken"):
-        incoming.finish()
     incoming.block([entry])
     assert not incoming.broken
     assert incoming.fragment.record_of(b"k") == source.record_of(b"k")
@@ -204,10 +219,10 @@ def test_what_was_held_before_is_not_compared() -> None:
     """Its versions are greater, and it loses nevertheless."""
     source, held = fragment(), stranger(fragment(0))
     source.put(b"a", b"right")
-    incoming = Incoming(held, replaces=True)
+    incoming = Incoming(held)
     for block in source.entries(100):
         incoming.block(block)
-    incoming.finish()
+    end(incoming, source)
     assert records(held) == records(source)
 
 
@@ -221,9 +236,8 @@ def test_differential_transfer_leaves_what_it_does_not_mention() -> None:
     source.remove(b"gone")
     source.put(b"newer", b"v")
     difference = source.take()
-    incoming = Incoming(held, replaces=False)
+    incoming = Incoming(held)
     incoming.block(difference)
-    incoming.finish()
     assert records(held) == records(source)
 
 
@@ -252,22 +266,49 @@ def test_blocks_have_whole_records_only(flags: int) -> None:
 def test_what_was_heard_of_and_what_is_removed_after_a_comparison() -> None:
     held = fragment()
     held.put(b"mine", b"v")
-    incoming = Incoming(held, replaces=False)
-    assert not incoming.heard(b"mine")
+    incoming = Incoming(held)
+    assert not incoming.heard_after(b"mine", ABSENT)
     source, _, entry = arrange()
     incoming.block([entry])
-    assert incoming.heard(b"k")
+    assert incoming.heard_after(b"k", ABSENT)
+    assert not incoming.heard_after(b"k", source.version_of(b"k"))
     incoming.remove([b"mine"])
     assert list(held.records) == [b"k"]
     source.clear()
     incoming.mutation(*source.take()[0])
-    assert incoming.heard(b"mine"), "an EMPTIED speaks of all keys"
+    assert incoming.heard_after(b"mine", ABSENT), "an EMPTIED speaks of all keys"
 
 
-def test_end_of_a_transfer_of_everything_removes_what_was_not_heard_of() -> None:
-    held = stranger(fragment(0))
-    Incoming(held, replaces=False).finish()
-    assert held.records
-    Incoming(held, replaces=True).finish()
-    assert records(held) == ({}, {})
-    assert held.used == 0
+def test_what_was_heard_from_before_the_answer_is_asked_for() -> None:
+    """It may have been undone by something that is never heard."""
+    source, held = fragment(), fragment(0)
+    for number in range(4):
+        source.put(b"%d" % number, b"v")
+    source.lock(b"4", 1, b"session", 99)
+    mutations = source.take()
+    incoming = Incoming(held)
+    for key, record in (mutations[0], mutations[4]):
+        incoming.mutation(key, record)
+    answer, first = version_of(mutations[2][1]), version_of(mutations[0][1])
+    incoming.settle(answer, first)
+    assert list(incoming.wanted) == [
+        b"0",
+    ]
+    incoming.mutation(*mutations[1])
+    incoming.mutation(*mutations[3])
+    assert list(incoming.wanted) == [b"0", b"1"]
+    assert incoming.absent((), [b"0", b"1", b"3"]) == (b"0", b"1")
+    incoming.block([mutations[0], mutations[1]])
+    assert list(incoming.wanted) == []
+
+
+@pytest.mark.parametrize("missed", [False, True])
+def test_whoever_has_heard_everything_up_to_the_answer_has_no_doubts(*, missed: bool) -> None:
+    source, incoming, _ = arrange()
+    source.put(b"s", b"v")
+    incoming.mutation(*source.take()[0])
+    if missed:
+        incoming.miss()
+    now = source.version_of(b"s")
+    incoming.settle(now, now)
+    assert incoming.wanted == ((b"s",) if missed else ())

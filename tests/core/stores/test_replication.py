@@ -43,7 +43,7 @@ def step(partition: Partition, random: Random) -> None:
         locks.purge(partition.owner, partition.call(), 3)
         purge(partition.owner, partition.call(), 3)
     else:
-        evict_bytes(partition.owner, partition.call(), random.choice((1, 500)))
+        evict_bytes(partition.owner, partition.call(), random.choice((1, 500)), 16)
 
 
 @given(st.integers(0, 2**32))

@@ -86,6 +86,9 @@ class Config:
     """How long a request may take before it is answered with an error (`design/3` §9)."""
     change_lock_ms: Millis = Millis(10_000)
     """How long a member stays locked by a state change of which it hears no end."""
+    migration_blocking: bool = False
+    """Whether an owner holds back writes of a partition from the begin of its migration on, as in
+    seed 000, "Fragmented Migration"; else only for the hand-over at its end (`design/3` §3)."""
     stale_read_disabled: bool = True
     """Whether an owner refuses reads from the hand-over on (seed 000, "Fragmented Migration")."""
     quorum: Quorum = Quorum.MAJORITY
@@ -96,6 +99,8 @@ class Config:
     """Settings of structures, by name (`design/4`)."""
     unnamed: NameSettings = field(default_factory=NameSettings)
     """Settings of every other structure."""
+    memory_max_bytes: int = 0
+    """What the data of one member may take, backups too; 0 for no limit."""
     operation_timeout_ms: Millis = Millis(5_000)
     """When a client is told that the outcome of its command is not known."""
     resend_ms: Millis = Millis(200)
@@ -117,6 +122,13 @@ class Config:
         if reasons:
             raise ConfigurationError(reasons)
 
+    @property
+    def warm_indexes(self) -> int:
+        """So many indexes of a row have every name that asks for backups. Who asks for none has
+        asked for less (`design/3` §4), and nobody waits for that."""
+        kinds = (self.unnamed, *self.names.values())
+        return min((each.copies for each in kinds if each.backups), default=REPLICA_COUNT_MAX)
+
     def _out_of_range(self) -> list[str]:
         ranges = {
             "partition_count": (1, PARTITION_COUNT_MAX),
@@ -133,7 +145,7 @@ class Config:
                 reasons.append(f"{name} must be {low} to {high}, not {value}")
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name.endswith("_ms") and value is not None and value < 0:
+            if each.name.endswith(("_ms", "_bytes")) and value is not None and value < 0:
                 reasons.append(f"{each.name} must not be negative, it is {value}")
         return reasons
 

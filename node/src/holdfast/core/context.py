@@ -10,6 +10,8 @@ Each machine owns its own state; here is only what several of them read. Who may
     table        publication (master), application (member), participation (commit)
     leaving      requests
     fragments    participation, application
+    disk_full    node
+    memory_full  memory
     confirmed    membership (what an arbiter or the member itself said)
 """
 
@@ -33,6 +35,7 @@ from holdfast.ids import Address, MemberId, Millis, PartitionId, Term
 
 STORY_MAX = 200
 TRY_AGAIN_MS = 50
+FAR = Millis(1 << 62)
 MASTER = "master: "
 """Deadlines of a mastership begin with this and end with it."""
 
@@ -42,10 +45,13 @@ class Timers:
 
     def __init__(self) -> None:
         self._deadlines: dict[str, Millis] = {}
+        self.quiet_until = Millis(0)
+        """No deadline is before this moment; a bound, kept without a walk over all of them."""
 
     def set(self, name: str, at: int) -> None:
         """Set or move a deadline."""
         self._deadlines[name] = Millis(at)
+        self.quiet_until = min(self.quiet_until, Millis(at))
 
     def clear(self, name: str) -> None:
         """Forget a deadline."""
@@ -68,10 +74,19 @@ class Timers:
         for name in [name for name in self._deadlines if name.startswith(prefix)]:
             del self._deadlines[name]
 
+    def settle(self, now: Millis) -> None:
+        """Everything that was due has been looked at."""
+        upcoming = self.next(now)
+        self.quiet_until = FAR if upcoming is None else upcoming
+
     def next(self, now: Millis) -> Millis | None:
         """The earliest deadline. One that has passed and could not be acted on is tried again."""
+        deadlines = self._deadlines.values()
+        earliest = min(deadlines, default=None)
+        if earliest is None or earliest > now:
+            return earliest
         soon = Millis(now + TRY_AGAIN_MS)
-        return min((at if at > now else soon for at in self._deadlines.values()), default=None)
+        return min(at if at > now else soon for at in deadlines)
 
 
 class Context:
@@ -86,13 +101,24 @@ class Context:
         self.table = Table(config.partition_count, config.replica_count)
         self.stable: StableTable | None = None
         self.fragments: dict[PartitionId, Fragment] = {}
+        self.moves = 0
+        """How often the data of a partition came or went."""
         self.confirmed: dict[MemberId, int] = {}
         self.timers = Timers()
         self.outbox = Outbox(persistent=me.persistent)
         self.leaving = False
         """Whether this member was asked to leave: it looks for no cluster any more."""
+        self.disk_full = False
+        """Whether what clients write could not be kept."""
+        self.memory_full = False
+        """Whether the data takes more than it may."""
         self.loopback: deque[Message] = deque()
         self._story: deque[tuple[Millis, str, str]] = deque(maxlen=STORY_MAX)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether no command has to be refused for want of room."""
+        return not (self.disk_full or self.memory_full)
 
     @property
     def listed(self) -> bool:
@@ -112,12 +138,12 @@ class Context:
 
     def send_member(self, member_id: MemberId | None, message: Message) -> None:
         """Send to a listed member, or to a master that is taking itself out."""
-        if self.view is None or member_id is None:
+        view = self.view
+        if view is None or member_id is None:
             return
-        known = self.view.members
-        if member_id == self.view.master:
-            known = (*known, *self.view.departed)
-        member = next((member for member in known if member.id == member_id), None)
+        member = view.find(member_id)
+        if member is None and member_id == view.master:
+            member = next((gone for gone in view.departed if gone.id == member_id), None)
         if member is not None:
             self.send(member.address, message)
 
@@ -141,11 +167,13 @@ class Context:
         """Have this data from now on."""
         if self.fragments.get(partition) != fragment:
             self.fragments[partition] = fragment
+            self.moves += 1
             self.outbox.persist(FragmentRecord(partition, fragment))
 
     def drop(self, partition: PartitionId) -> None:
         """Have this data no more."""
         if self.fragments.pop(partition, None) is not None:
+            self.moves += 1
             self.forget(partition)
 
     def forget(self, partition: PartitionId) -> None:

@@ -1,4 +1,5 @@
-"""What members send one another about data, as frozen dataclasses.
+"""What members send one another about data. Nobody changes what was sent; those of which a write
+makes one are not frozen only because a frozen one takes four times as long to make.
 
 Mutations travel from an owner to whoever holds a copy, in numbered frames (`streams`, `replicas`).
 Everything else is about copies that lack something: the owner's check, the copy's question, the
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.ids import PartitionId
+from holdfast.ids import MemberId, PartitionId
 
 Mutations = tuple[tuple[bytes, bytes], ...]
 """Keys and records, in the order in which the owner made them."""
@@ -19,7 +20,7 @@ Points = tuple[tuple[int, int], ...]
 """A lineage: (epoch, counter), oldest first (`vectors`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stand:
     """Where the owner of a fragment stands: its vector."""
 
@@ -28,7 +29,7 @@ class Stand:
     entries: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MutationRun:
     """Mutations of one fragment that ask for the same number of backups."""
 
@@ -44,7 +45,7 @@ class MutationRun:
     mutations: Mutations
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FragmentStand:
     """A fragment, where its owner stands, and by which ownerships it came there."""
 
@@ -62,7 +63,7 @@ class ReplicaCheck:
     fragments: tuple[FragmentStand, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BackupFrame:
     """One tick's mutations for one member."""
 
@@ -72,15 +73,22 @@ class BackupFrame:
     runs: tuple[MutationRun, ...]
     checks: tuple[ReplicaCheck, ...]
     """Where the owner of a new reign stands; the acknowledgement says that the copy does, too."""
+    receiver: MemberId
+    stay: int
+    """Whom it is for: another one may have its address by now, and numbers of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BackupAck:
-    """Every frame up to this number is applied, and safe."""
+    """Every frame of a stay up to this number is applied, and safe."""
 
     number: int
+    stay: int
+    """Of whoever sent the frames: its next stay numbers them anew."""
     doubted: tuple[PartitionId, ...]
     """Partitions whose copies here don't count as backups at this moment."""
+    full: bool = False
+    """Whether the disk here has too little room for more data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,8 @@ class SyncAsk:
     index: int
     fragments: tuple[Claimed, ...]
     """All that are here."""
+    recall: bool = False
+    """Owner to backup: what do you have beyond this?"""
 
 
 class Way(StrEnum):
@@ -131,6 +141,8 @@ class FragmentPlan:
     locks: Mutations
     """All that there are, unless the way is NOTHING or CHANGES."""
     leaves: tuple[int, ...]
+    depth: int
+    """Of the owner's tree, whose leaves those are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +155,8 @@ class SyncPlan:
     fragments: tuple[FragmentPlan, ...]
     reason: str
     """Empty; else why not now."""
+    sure: bool = False
+    """Of a backup that its owner asks: whether it has everything that was ever acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +198,43 @@ class SyncEnd:
     partition: PartitionId
 
 
+Errand = tuple[int, bytes, int, tuple[list[bytes], ...]]
+"""Its number, who it is for, in which dialect, and commands in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Member to member: what my clients ask of you, and what of it is wanted still."""
+
+    incarnation: int
+    """Of the stay that this is for: another one did not see what was sent before."""
+    last: int
+    """The newest number that you should have heard of."""
+    wanted: tuple[int, ...]
+    """Older ones that I have no answer to yet. Of all others up to `last` none is needed."""
+    errands: tuple[Errand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """The other way round: replies to whole errands, in the order of their commands."""
+
+    incarnation: int
+    """Of the stay that asked."""
+    outcomes: tuple[tuple[int, tuple[bytes, ...]], ...]
+    waiting: tuple[int, ...]
+    """What is here and waits for a key: it need not be sent again."""
+
+
 DataMessage = (
-    BackupFrame | BackupAck | ReplicaCheck | SyncAsk | SyncPlan | SyncPull | SyncPage | SyncEnd
+    BackupFrame
+    | BackupAck
+    | ReplicaCheck
+    | SyncAsk
+    | SyncPlan
+    | SyncPull
+    | SyncPage
+    | SyncEnd
+    | Forward
+    | Forwarded
 )

@@ -8,6 +8,9 @@ The order contract
    carries out what follows: a message which must not leave before a record is safe is not in the
    list at all until the node has been told `Persisted` (`outbox`).
 3. `Answer` ends a request that was `Asked` here; each gets exactly one, `Pending` any number.
+
+Nobody changes an effect; those of which every write makes one are not frozen only because a frozen
+one takes four times as long to make.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from holdfast.core.views import View
 from holdfast.ids import Address, PartitionId, Term
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Send:
     """Send a message; it may be lost."""
 
@@ -62,7 +65,7 @@ class FragmentRecord:
     fragment: Fragment | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MutationsRecord:
     """Changes of one fragment, and where it stands after them."""
 
@@ -81,7 +84,7 @@ class MutationsRecord:
 Record = MembershipRecord | RowsRecord | StableRecord | FragmentRecord | MutationsRecord
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Persist:
     """Write a record to stable storage, then say `Persisted`."""
 
@@ -133,6 +136,8 @@ class NoticeKind(StrEnum):
     RECOVERY_WAITS = "recovery waits"
     RECOVERED = "recovered"
     EXCLUDED = "excluded"
+    MEMORY_FULL = "memory full"
+    MEMORY_FREE = "memory free"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ class Stop:
     """This member has left the cluster in good order; the process may end."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     """Bytes for a client, in the order of its commands."""
 
@@ -157,4 +162,11 @@ class Reply:
     data: bytes
 
 
-Effect = Reply | Send | Persist | Continue | Answer | Pending | Notice | Stop
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """A client has said QUIT, and was answered: close its connection, then say `Disconnected`."""
+
+    session: int
+
+
+Effect = Reply | HangUp | Send | Persist | Continue | Answer | Pending | Notice | Stop

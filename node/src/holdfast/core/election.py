@@ -31,12 +31,15 @@ What can go wrong
 -----------------
 * *Two candidates in one term.* Each needs a majority, each voter promises once: one wins at most.
 * *A promise arrives after the candidate gave up.* It names the term; an older one is ignored.
+* *A late grant reaches a candidate that probes.* With it goes a vow, and the master may count on it
+  as soon as it is told; so the candidate, a voter like the others, goes no further.
 * *A voter restarts.* With files it remembers; without, it is a new member and no voter.
+* *A voter lost its files, and I have its address.* Nobody answers there but me, and a refusal of my
+  own would end my candidacy each time: I ask nobody at my own address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -45,7 +48,7 @@ from holdfast.core.context import Context
 from holdfast.core.effects import NoticeKind
 from holdfast.core.membership import Membership, Phase
 from holdfast.core.messages import Claim, NewerTerm, NewView, Origin, Promise
-from holdfast.core.quorums import Electorate
+from holdfast.core.quorums import NO_STAY, Agreed, Electorate
 from holdfast.core.transitions import TransitionTable
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, Millis, Term
@@ -53,6 +56,9 @@ from holdfast.ids import MemberId, Millis, Term
 CLAIM_AT = "claim"
 CLAIM_ENDS = "claim ends"
 CLAIM_AGAIN = "claim again"
+FREE_AT = "lease and vow are over"
+PROBES = 3
+"""So often a candidate asks who would promise before it is the next one's turn."""
 
 
 class Role(Enum):
@@ -101,12 +107,12 @@ class Ballot:
     @property
     def voters(self) -> tuple[Member, ...]:
         """Everyone whose promise counts, each once."""
-        found = {voter.id: voter for each in self.electorates for voter in each.living}
+        found = {voter.id: voter for each in self.electorates for voter in each.voters}
         return tuple(found.values())
 
-    def won_by(self, agrees: Callable[[Member], bool]) -> bool:
+    def won_by(self, agreed: Agreed) -> bool:
         """Whether every electorate agrees."""
-        return all(each.agree(agrees) for each in self.electorates)
+        return all(each.agree(agreed) for each in self.electorates)
 
 
 class Election:
@@ -170,9 +176,11 @@ class Election:
 
     def is_voter(self, view: View) -> bool:
         """Whether my promise counts for this view. An id is one memory: the same process, or the
-        same files; so the stay does not matter. Founders count, of whatever kind."""
-        voters = (*view.voters, *view.base, *(view.members if view.founding else ()))
-        return any(voter.id == self.context.me.id for voter in voters)
+        same files; so the stay does not matter. Founders count, of whatever kind, and any member
+        where nobody is left who may vote (`quorums`)."""
+        known = (*view.voters, *view.base, *(view.members if view.founding else ()))
+        counted = (voter for each in self.membership.electorates(view) for voter in each.voters)
+        return any(voter.id == self.context.me.id for voter in (*known, *counted))
 
     def _promise(self, term: Term, origin: Origin) -> None:
         context = self.context
@@ -186,7 +194,8 @@ class Election:
 
     def stand(self, ballot: Ballot) -> None:
         """Begin a candidacy by asking who would promise."""
-        self.role = ROLES.next(self.role, Cue.PROBES, self.context.story())
+        self.role = ROLES.next(self.role, Cue.PROBES, self.context.story)
+        self.context.timers.clear(FREE_AT)
         self._ballot = ballot
         self._ask(self._next_term())
 
@@ -209,7 +218,7 @@ class Election:
     def _send_claims(self) -> None:
         context, ballot = self.context, self._ballot
         assert ballot is not None
-        context.timers.set(CLAIM_AGAIN, context.now + context.config.retry_ms)
+        context.timers.set(CLAIM_AGAIN, context.now + self._patience())
         claim = Claim(
             term=self._term,
             view_term=ballot.view.term,
@@ -219,10 +228,16 @@ class Election:
             sent_at=self._sent_at,
         )
         for voter in ballot.voters:
-            if voter.id != context.me.id and voter.id not in self.promises:
+            if voter.address != context.me.address and voter.id not in self.promises:
                 context.send(voter.address, claim)
         if claim.probe:
             self._ask_around(ballot, claim)
+
+    def _patience(self) -> int:
+        """Before whoever has not agreed is asked again. A vow that still binds when the first one's
+        is over ends within a heartbeat, so whoever only probes asks often."""
+        config = self.context.config
+        return config.retry_ms if self.role is Role.CLAIMING else config.claim_step_ms // PROBES
 
     def _ask_around(self, ballot: Ballot, claim: Claim) -> None:
         """Whoever knows a newer view answers with it, be it no voter of mine."""
@@ -254,19 +269,26 @@ class Election:
         """Go on when enough have promised. A founder waits for everyone it met, for a while."""
         ballot = self._ballot
         assert ballot is not None
-        everyone = all(self._has_promised(voter) for voter in ballot.voters)
-        if (everyone or not ballot.patient) and ballot.won_by(self._has_promised):
+        everyone = all(self._promised_by(voter) != NO_STAY for voter in ballot.voters)
+        if (everyone or not ballot.patient) and ballot.won_by(self._promised_by):
             self._reach()
 
-    def _has_promised(self, voter: Member) -> bool:
-        return voter.id == self.context.me.id or voter.id in self.promises
+    def _promised_by(self, voter: Member) -> int:
+        """The stay in which a voter has promised."""
+        if voter.id == self.context.me.id:
+            return self.context.me.incarnation
+        promise = self.promises.get(voter.id)
+        return NO_STAY if promise is None else promise.voter.incarnation
 
     def _reach(self) -> None:
         if self.role is Role.PROBING:
-            self.role = ROLES.next(self.role, Cue.WOULD_WIN, self.context.story())
+            if self.membership.vow_binds(self.context.me.id):
+                self._give_up("a grant has arrived meanwhile")
+                return
+            self.role = ROLES.next(self.role, Cue.WOULD_WIN, self.context.story)
             self._ask(self._next_term())
         else:
-            self.role = ROLES.next(self.role, Cue.WINS, self.context.story())
+            self.role = ROLES.next(self.role, Cue.WINS, self.context.story)
             self._clear_timers()
             self._failures = 0
             self.won = self._ballot
@@ -287,7 +309,7 @@ class Election:
     def _time_is_up(self) -> None:
         ballot = self._ballot
         assert ballot is not None
-        if ballot.patient and ballot.won_by(self._has_promised):
+        if ballot.patient and ballot.won_by(self._promised_by):
             self._reach()
         else:
             self._give_up("not enough promises in time")
@@ -296,11 +318,21 @@ class Election:
         context, view = self.context, self.context.view
         if view is None or not self._may_stand(view):
             context.timers.clear(CLAIM_AT)
+            self._look_when_free()
             return
+        context.timers.clear(FREE_AT)
         if not context.timers.running(CLAIM_AT):
             context.timers.set(CLAIM_AT, context.now + self._delay(view))
         if context.timers.due(CLAIM_AT, context.now):
             self.stand(self._ballot_for(view))
+
+    def _look_when_free(self) -> None:
+        """Lease and vow end between two heartbeats: that is the moment to look."""
+        free_at = max(self.membership.lease_until, self.membership.vow_until)
+        if free_at > self.context.now:
+            self.context.timers.set(FREE_AT, free_at)
+        else:
+            self.context.timers.clear(FREE_AT)
 
     def _may_stand(self, view: View) -> bool:
         membership = self.membership
@@ -322,7 +354,7 @@ class Election:
         electorates = self.membership.electorates(view)
         any_will_do = self.context.config.quorum is Quorum.ANY
         if any_will_do:
-            electorates = tuple(replace(each, needed=1) for each in electorates)
+            electorates = tuple(replace(each, majority=1) for each in electorates)
         return Ballot(view, electorates, founding=False, patient=any_will_do)
 
     # Stepping down --------------------------------------------------------------------------------
@@ -359,12 +391,12 @@ class Election:
     def _drop(self, reason: str) -> None:
         if self.role is not Role.FOLLOWING:
             self.context.tell("election", f"{self.role.name} ends: {reason}")
-        self.role = ROLES.next(self.role, Cue.GIVES_UP, self.context.story())
+        self.role = ROLES.next(self.role, Cue.GIVES_UP, self.context.story)
         self.mandate_until = Millis(-1)
         self.won = None
         self._ballot = None
         self._clear_timers()
 
     def _clear_timers(self) -> None:
-        for name in (CLAIM_AT, CLAIM_ENDS, CLAIM_AGAIN):
+        for name in (CLAIM_AT, CLAIM_ENDS, CLAIM_AGAIN, FREE_AT):
             self.context.timers.clear(name)

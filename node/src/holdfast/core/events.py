@@ -5,6 +5,7 @@ Every event is a frozen dataclass. Time is not in them: it is the second argumen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.core.data_messages import FragmentStand, Mutations
@@ -39,6 +40,11 @@ class Image:
     fragments: tuple[tuple[PartitionId, int, int], ...]
     """Partition, epoch and counter of each partition whose data is on disk."""
     data: tuple[RecoveredFragment, ...] = ()
+    damaged: tuple[PartitionId, ...] = ()
+    """Partitions of which the files have lost something: whoever had to lead one says so."""
+    unsure: bool = False
+    """Whether mutations that were persisted last may be missing: they were not on stable storage,
+    and more than the process may have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,13 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """The shell's disk is nearly full, or no more."""
+
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmedDead:
     """An arbiter knows that this process is gone (`design/3` §1): a fact, not a suspicion."""
 
@@ -96,12 +109,26 @@ class Asked:
     request: Request
 
 
+Batch = tuple[int, Sequence[list[bytes]]]
+"""A client's session, and its commands in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Commanded:
-    """Commands of one client, in order."""
+    """What clients sent in one tick: what it changes goes to each backup in one frame."""
+
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A client has connected. One of whom this was never said is of the cluster port."""
 
     session: int
-    commands: tuple[tuple[bytes, ...], ...]
+    forwards: bool
+    """Whether it came to the plain port: any key is answered, by whoever owns it."""
+    peer: str
+    """Where it comes from, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +140,7 @@ class Disconnected:
 
 Event = (
     Commanded
+    | Opened
     | Disconnected
     | Started
     | Received
@@ -120,6 +148,7 @@ Event = (
     | Continued
     | Persisted
     | Loaded
+    | Room
     | ConfirmedDead
     | Asked
 )

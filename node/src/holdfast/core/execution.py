@@ -106,11 +106,14 @@ class Running:
 
 @dataclass(slots=True)
 class Progress:
-    """What a plan has come to (shown to people)."""
+    """What the present plan has come to (shown to people)."""
 
     planned: int = 0
+    """Its steps, and those of the plan before that were running when it was made."""
     completed: int = 0
     failed: int = 0
+    moved: int = 0
+    """Bytes of keys and values that its destinations took."""
 
 
 class Execution:
@@ -171,7 +174,7 @@ class Execution:
     def _go_on_if_safe(self, running: Running) -> None:
         if not self._is_safe(running.migration):
             return
-        running.course = COURSES.next(running.course, Word.SAFE, self.context.story())
+        running.course = COURSES.next(running.course, Word.SAFE, self.context.story)
         if running.uncommitted:
             self._ask_owner(running)
         else:
@@ -208,7 +211,7 @@ class Execution:
 
     def _commit_next(self, running: Running, word: Word | None = None) -> None:
         if word is not None:
-            running.course = COURSES.next(running.course, word, self.context.story())
+            running.course = COURSES.next(running.course, word, self.context.story)
         if running.uncommitted:
             request = CommitRequest(running.migration)
             self.context.send_member(running.uncommitted[0], request)
@@ -222,13 +225,14 @@ class Execution:
             return
         if running.uncommitted and running.uncommitted[0] == sender:
             running.uncommitted = running.uncommitted[1:]
+            self.progress.moved += message.taken
             self._commit_next(running)
 
     # Ending ---------------------------------------------------------------------------------------
 
     def _succeed(self, running: Running) -> None:
         migration = running.migration
-        running.course = COURSES.next(running.course, Word.COMMITTED, self.context.story())
+        running.course = COURSES.next(running.course, Word.COMMITTED, self.context.story)
         held = self.context.table.row(migration.partition)
         row = held.changed(migration.version_committed, migration.after, migration.id.term)
         self.progress.completed += 1
@@ -237,7 +241,7 @@ class Execution:
 
     def _fail(self, running: Running, reason: str) -> None:
         migration = running.migration
-        running.course = COURSES.next(running.course, Word.FAILS, self.context.story())
+        running.course = COURSES.next(running.course, Word.FAILS, self.context.story)
         held = self.context.table.row(migration.partition)
         row = held.changed(migration.version_failed, migration.before, migration.id.term)
         self.progress.failed += 1
@@ -254,11 +258,16 @@ class Execution:
         detail = f"{outcome} {reason}".strip()
         self.context.notice(NoticeKind.MIGRATION_ENDED, f"partition {row.partition}", detail)
 
-    def member_left(self, members: frozenset[MemberId]) -> None:
-        """These left the view: their migrations fail, committed or not (seed 002 §2.1, step 4)."""
+    def go_on_with(self, members: frozenset[MemberId]) -> None:
+        """The others left: their migrations fail, committed or not (seed 002 §2.1, step 4)."""
         for running in tuple(self.running.values()):
-            if any(member in members for member in running.party):
+            if not members.issuperset(running.party):
                 self._fail(running, "a participant left")
+
+    def planned(self, count: int) -> None:
+        """A plan of so many steps was made: what ended before it is none of it."""
+        if count:
+            self.progress = Progress(len(self.running) + count)
 
     def cancel(self) -> None:
         """Forget what has not begun."""

@@ -72,6 +72,14 @@ class Joining:
             return None
         return Millis(waiting[1] + 2 * self.context.config.retry_ms)
 
+    def data_asks(self) -> bool:
+        """Whether anybody with data asks to be let in."""
+        now = self.context.now
+        return any(
+            member.kind is Kind.DATA and now < asked_at + 2 * self.context.config.retry_ms
+            for member, asked_at in self._waiting.values()
+        )
+
     def on_join(self, origin: Origin, message: JoinRequest) -> None:
         """Redirect, refuse, or put in the queue."""
         context, view = self.context, self.context.view
@@ -152,6 +160,8 @@ class Joining:
         """Make a newcomer a voter, or let the next one in, if the time is right."""
         view = self.context.view
         assert view is not None
+        if not (self._waiting or any(member.newcomer for member in view.members)):
+            return
         if not self._may_change(view):
             return
         voter = self.mastership.next_voter()

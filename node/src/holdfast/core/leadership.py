@@ -41,7 +41,7 @@ from holdfast.core.rebalancing import Rebalancing
 from holdfast.core.service import Service
 from holdfast.core.settlement import Settlement
 from holdfast.core.transition import Transition
-from holdfast.core.versioning import resumed
+from holdfast.core.versioning import resumed, versions_are_global
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, Millis, PartitionId
 
@@ -82,11 +82,14 @@ class Leadership:
         self.transition = Transition(
             context, self.mastership, self.publisher, self.execution, self.rebalancing
         )
-        self.service = Service(context, self.mastership, self.transition)
+        self.service = Service(context, self.mastership, self.transition, self._data_asks)
         self.joining = Joining(
             context, self.mastership, self.publisher, self.rebalancing, self.transition
         )
         self._stage = Stage.NONE
+
+    def _data_asks(self) -> bool:
+        return self.joining.data_asks()
 
     def _asks_until(self, member: MemberId) -> Millis | None:
         return self.joining.asks_until(member)
@@ -98,23 +101,23 @@ class Leadership:
         self._note_stage()
         if mastership.stage is Stage.NONE:
             return
-        if not mastership.may_act():
-            self._withdraw()
-        if not mastership.may_act():
+        if not mastership.may_act() and not self._withdraw():
             self.election.abdicate("my mandate is over")
             mastership.advance()
             self._note_stage()
+            return
+        mastership.seal()
+        if mastership.stage is Stage.SETTLING:
+            self._settle()
         else:
-            mastership.seal()
-            if mastership.stage is Stage.SETTLING:
-                self._settle()
-            else:
-                self._lead()
+            self._lead()
 
-    def _withdraw(self) -> None:
-        """Go on with the voters before the change under way, if there is one of mine."""
+    def _withdraw(self) -> bool:
+        """Go on with the voters before the change under way, if there is one of mine; whether I
+        have a mandate of these."""
         if self.mastership.withdraw():
             self.service.withdrawn()
+        return self.mastership.may_act()
 
     def _note_stage(self) -> None:
         """A mastership began or ended: every machine of it starts afresh."""
@@ -185,7 +188,8 @@ class Leadership:
         self._mind_members()
         self._resume_owners(self.membership.resumes, self.context.me.id)
         for member, heartbeat in self.mastership.heartbeats.items():
-            self._resume_owners(heartbeat.resumes, member)
+            if heartbeat.resumes:
+                self._resume_owners(heartbeat.resumes, member)
         self._finish_recovery()
         self.rebalancing.advance()
         self.execution.advance()
@@ -203,27 +207,30 @@ class Leadership:
         return gave_up and view.sealed and self.mastership.committed()
 
     def _mind_members(self) -> None:
-        """Publish to everyone in the view, to nobody else; their departure fails migrations."""
+        """Publish to everyone in the view, to nobody else. Once it is certain that nobody goes by
+        a former one, migrations fail of whoever has left."""
         view, publisher = self.context.view, self.publisher
         assert view is not None
-        here = frozenset(member.id for member in view.members)
-        left = tuple(member for member in publisher.subscribers if member not in here)
-        if left:
-            publisher.forget(left)
-            self.execution.member_left(frozenset(left))
-        unknown = [-1] * len(self.context.table)
+        publisher.forget([left for left in publisher.subscribers if view.find(left) is None])
         for member in self.context.others():
-            if member.id not in publisher.subscribers:
-                publisher.subscribe(member.id, unknown)
+            if not publisher.has(member.id):
+                publisher.subscribe(member.id, [-1] * len(self.context.table))
+        if self.execution.running and self.mastership.committed():
+            self.execution.go_on_with(frozenset(member.id for member in view.members))
 
     def _resume_owners(self, wanted: Iterable[tuple[PartitionId, int]], owner: MemberId) -> None:
-        """Begin a reign for an owner that can't go on in the one before its restart."""
-        view, table = self.context.view, self.context.table
+        """Begin a reign for an owner that can't go on in the one before its restart. What moves
+        has its next version already: it waits for the end of that, and is asked for again."""
+        view, table, moving = self.context.view, self.context.table, self.execution.running
         assert view is not None
+        if moving and versions_are_global(view.level):
+            return
         partitions = [
             partition
             for partition, reign in wanted
-            if table.row(partition).owner == owner and table.row(partition).reign == reign
+            if partition not in moving
+            and table.row(partition).owner == owner
+            and table.row(partition).reign == reign
         ]
         if partitions:
             self.publisher.change(resumed(table, view.level, view.term, partitions))
@@ -286,5 +293,9 @@ class Leadership:
 
     def is_master(self) -> bool:
         """Settled, and with a mandate."""
-        is_member = self.membership.phase is Phase.MEMBER
-        return is_member and self.election.role is Role.MASTER and self.mastership.leading
+        return (
+            self.mastership.stage is Stage.LEADING
+            and self.mastership.may_act()
+            and self.election.role is Role.MASTER
+            and self.membership.phase is Phase.MEMBER
+        )

@@ -21,6 +21,9 @@ Rules (`design/3` §1; `docs/adr/0002`, `0003` and `0009`)
   and the lease that it was granted is over, as long as the rest can commit that; or when its death
   is a fact; or when it comes back as a new stay. A new master gives everyone this time from its
   election: the old master may have granted leases up to then.
+* **The old master** itself served by its mandate, and that is over when anybody else is elected;
+  nor has anybody who elected heard of it for a lease. So it is given no lease more, and of the
+  time of silence only what is left: a margin and a heartbeat.
 * A member is let in only when what removed its former stay is known to everyone (`publication`),
   so that a row never names a stay that did not hold it.
 
@@ -52,7 +55,7 @@ from holdfast.core.effects import NoticeKind
 from holdfast.core.election import Ballot, Election, Role
 from holdfast.core.membership import Membership
 from holdfast.core.messages import Grant, Heartbeat, NewerTerm, NewView, NotListed, Origin
-from holdfast.core.quorums import Electorate
+from holdfast.core.quorums import NO_STAY
 from holdfast.core.views import Kind, Member, View
 from holdfast.ids import MemberId, Millis, Version
 
@@ -110,6 +113,7 @@ class Mastership:
         self.elected_at = context.now
         view = self._first_view(ballot)
         self._reset(view)
+        self._expect_no_more(ballot.view)
         self._install(view)
         detail = f"term {view.term}, {len(view.members)} members"
         context.notice(NoticeKind.BECAME_MASTER, context.me.id, detail)
@@ -123,7 +127,7 @@ class Mastership:
             level, state = context.config.level, old.state
             context.notice(NoticeKind.FOUNDED, cluster, f"by {len(members)} members")
             first = View(term, Version(1), context.me.id, cluster, level, state, members)
-            return replace(first, founding=ballot.electorates[0].needed)
+            return replace(first, founding=ballot.electorates[0].majority)
         members = tuple(self._stays(old))
         promises = self.election.promises.values()
         recovering = self.membership.recovered and all(promise.recovered for promise in promises)
@@ -169,6 +173,16 @@ class Mastership:
         self.removed = ()
         self._before = None
 
+    def _expect_no_more(self, before: View) -> None:
+        """The master of the view before serves no more, and was silent for a lease already."""
+        config, former = self.context.config, before.master
+        if former not in self.leased_until or config.quorum is Quorum.ANY:
+            return
+        if former != self.context.me.id and former not in self.election.promises:
+            self.leased_until[former] = self.context.now
+            silence = config.lease_ms - config.heartbeat_ms
+            self.echoed[former] = Millis(self.context.now - silence)
+
     def lead(self) -> None:
         """Settled: from now on leases are granted and members let in."""
         self.stage = Stage.LEADING
@@ -181,15 +195,10 @@ class Mastership:
         if context.config.quorum is Quorum.ANY:
             return Millis(context.now + context.config.lease_ms)
         electorates = self.membership.electorates(view)
-        quorums = (self._echoed_by_a_quorum(each) for each in electorates)
+        never = Millis(context.now - context.config.lease_ms)
+        quorums = (each.reached_at(self._echo, never) for each in electorates)
         echoed = min(quorums, default=context.now)
         return Millis(echoed + context.config.lease_ms - context.config.lease_margin_ms)
-
-    def _echoed_by_a_quorum(self, electorate: Electorate) -> Millis:
-        echoes = sorted((self._echo(member) for member in electorate.living), reverse=True)
-        if electorate.needed > len(echoes):
-            return Millis(self.context.now - self.context.config.lease_ms)
-        return echoes[electorate.needed - 1]
 
     def _echo(self, member: Member) -> Millis:
         if member.id == self.context.me.id:
@@ -286,11 +295,14 @@ class Mastership:
         view = self.context.view
         if view is None or not self.may_act():
             return False
-        if self.context.config.quorum is not Quorum.ANY:
-            electorates = self.membership.electorates(view)
-            if not all(each.agree(self._agrees) for each in electorates):
-                return False
-        return all(self._agrees(m) or self._lease_over(m) for m in (*view.members, *self.removed))
+        others = [m for m in (*view.members, *self.removed) if not self._agrees(m)]
+        if not others and view.sealed:
+            return True  # whoever has a say agrees
+        if not all(map(self._lease_over, others)):
+            return False
+        if self.context.config.quorum is Quorum.ANY:
+            return True
+        return all(each.agree(self._agreed) for each in self.membership.electorates(view))
 
     def seal(self) -> None:
         """The newest view is committed: the voters before it have no say any more."""
@@ -318,6 +330,9 @@ class Mastership:
         if member.id == self.context.me.id:
             return True
         return self.confirmed_by.get(member.id) == member.incarnation
+
+    def _agreed(self, member: Member) -> int:
+        return member.incarnation if self._agrees(member) else NO_STAY
 
     def _lease_over(self, member: Member) -> bool:
         if self._is_over(member):
@@ -446,8 +461,9 @@ class Mastership:
                     return member
         return None
 
-    def _heard_just_now(self, member: Member) -> bool:
-        return self._echo(member) >= self.context.now - 2 * self.context.config.heartbeat_ms
+    def _heard_just_now(self, member: Member) -> int:
+        heard = self._echo(member) >= self.context.now - 2 * self.context.config.heartbeat_ms
+        return member.incarnation if heard else NO_STAY
 
     def awaited_from_files(self, view: View, member: Member) -> bool:
         """A whole cluster comes back: whoever has data may take long to start (`recovery`)."""
@@ -456,10 +472,10 @@ class Mastership:
 
     def _silent(self, view: View, member: Member) -> bool:
         now = self.context.now
-        silent_at = self._silent_at(view, member)
-        if silent_at is None or now < self.leased_until.get(member.id, now):
+        if now < self.leased_until.get(member.id, now):
             return False
-        return now >= silent_at
+        silent_at = self._silent_at(view, member)
+        return silent_at is not None and now >= silent_at
 
     def _silent_at(self, view: View, member: Member) -> int | None:
         """When a member that says nothing more is taken out; None for never."""

@@ -110,9 +110,7 @@ class Membership:
         """Until when nobody can have removed me from the view that I hold: the end of the last
         lease of this view, promised away or not."""
         self.discounted: frozenset[tuple[MemberId, int]] = frozenset()
-        """Dead members of the view that no majority needs to count."""
-        self.returned: dict[MemberId, int] = {}
-        """Of those, the later stays that were heard."""
+        """Dead stays of the view that no majority needs to count."""
         self.loaded = False
         self.fresh = False
         """Whether a stay has just begun; the node takes note and clears it."""
@@ -195,7 +193,7 @@ class Membership:
 
     def _enter(self, *, fresh: bool) -> None:
         context = self.context
-        self.phase = PHASES.next(self.phase, Turn.LISTED, context.story())
+        self.phase = PHASES.next(self.phase, Turn.LISTED, context.story)
         me = None if context.view is None else context.view.find(context.me.id)
         assert me is not None
         context.me = replace(context.me, kind=me.kind)
@@ -209,7 +207,7 @@ class Membership:
 
     def _leave(self, *, was_member: bool) -> None:
         context = self.context
-        self.phase = PHASES.next(self.phase, Turn.UNLISTED, context.story())
+        self.phase = PHASES.next(self.phase, Turn.UNLISTED, context.story)
         self.lease_until = NEVER
         context.timers.clear(HEARTBEAT)
         if was_member:
@@ -259,7 +257,7 @@ class Membership:
         context = self.context
         for member in context.others():
             context.send(member.address, Farewell(context.me.incarnation))
-        self.phase = PHASES.next(self.phase, Turn.SAID_FAREWELL, context.story())
+        self.phase = PHASES.next(self.phase, Turn.SAID_FAREWELL, context.story)
         self.lease_until = NEVER
         context.timers.clear(HEARTBEAT)
         context.outbox.stop()
@@ -331,6 +329,8 @@ class Membership:
 
     def _is_gone(self, master: MemberId) -> bool:
         """Whether it is a fact that this master acts no more."""
+        if master not in self.context.confirmed:
+            return False
         view = self.context.view
         known = () if view is None else (*view.members, *view.departed)
         return any(member.id == master and self.context.is_dead(member) for member in known)
@@ -421,17 +421,7 @@ class Membership:
         return self._counted[1]
 
     def _is_discounted(self, member: Member) -> bool:
-        """Dead, and not back: a later stay from the same files votes by its id again."""
-        if self.returned.get(member.id, -1) > member.incarnation:
-            return False
         return (member.id, member.incarnation) in self.discounted
-
-    def hear(self, origin: Origin) -> None:
-        """Somebody speaks: if an earlier stay of it was discounted, it is to be counted again."""
-        if any(member_id == origin.id for member_id, _ in sorted(self.discounted)):
-            known = self.returned.get(origin.id, -1)
-            self.returned[origin.id] = max(known, origin.incarnation)
-            self._counted = None
 
     # The stable table -----------------------------------------------------------------------------
 

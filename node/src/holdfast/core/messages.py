@@ -378,6 +378,8 @@ class CommitAck:
 
     id: MigrationId
     partition: PartitionId
+    taken: int = 0
+    """Bytes of keys and values that came over for it."""
 
 
 # State changes (`transition`), promotion and leaving (`requests`) ---------------------------------

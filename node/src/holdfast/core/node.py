@@ -36,6 +36,8 @@ from holdfast.core.data.service import DataService
 from holdfast.core.data_messages import (
     BackupAck,
     BackupFrame,
+    Forward,
+    Forwarded,
     ReplicaCheck,
     SyncAsk,
     SyncEnd,
@@ -46,11 +48,14 @@ from holdfast.core.data_messages import (
 from holdfast.core.effects import Effect
 from holdfast.core.election import Election
 from holdfast.core.forming import Forming
+from holdfast.core.front.facts import Facts
+from holdfast.core.front.service import Front
+from holdfast.core.front.surroundings import Surroundings
 from holdfast.core.guards import check_event
 from holdfast.core.joining import ABOUT
 from holdfast.core.leadership import Leadership
 from holdfast.core.locking import Locking
-from holdfast.core.membership import Membership, Phase
+from holdfast.core.membership import NEVER, Membership, Phase
 from holdfast.core.messages import (
     Abort,
     Claim,
@@ -98,6 +103,8 @@ from holdfast.errors import LocalProtocolError
 from holdfast.ids import MemberId, Millis, PartitionId
 
 ROUNDS_MAX: Final = 64
+QUIET: Final = frozenset((events.Commanded, BackupAck, BackupFrame, Forward, Forwarded))
+"""Events and messages of the data plane alone."""
 Handler = Callable[..., object]
 
 
@@ -116,9 +123,21 @@ class Node:
             self.context, self.membership, self.election, self.participation
         )
         self.data = DataService(
-            self.context, self.membership, self.participation, self.serving, chance
+            self.context,
+            self.membership,
+            self.participation,
+            self.serving,
+            self._may_serve_until,
+            chance,
+        )
+        self.front = Front(
+            Surroundings(
+                self.context, self.membership, self.participation, self.requests, self.data
+            )
         )
         self.started = False
+        self._quiet_until = NEVER
+        """The data plane may be on its own for so long, unless a deadline comes first."""
         self._seen: View | None = None
         self._handlers = self._handler_table()
         self._events = self._event_table()
@@ -129,11 +148,12 @@ class Node:
             events.Received: self._on_received,
             events.Woke: lambda _: None,
             events.Continued: lambda _: self.leadership.rebalancing.on_continued(),
-            events.Persisted: lambda event: self.context.outbox.persisted(event.sequence),
             events.Loaded: self._on_loaded,
+            events.Room: self._on_room,
             events.ConfirmedDead: self._on_confirmed_dead,
-            events.Commanded: lambda event: self.data.execute(event.session, event.commands),
-            events.Disconnected: lambda event: self.data.plane.close(event.session),
+            events.Commanded: lambda event: self.data.execute(event.batches),
+            events.Opened: self.front.open,
+            events.Disconnected: lambda event: self.front.close(event.session),
             events.Asked: lambda event: self.requests.on_asked(event.request),
         }
 
@@ -143,6 +163,11 @@ class Node:
     def me(self) -> Member:
         """This member, in its present stay."""
         return self.context.me
+
+    @property
+    def facts(self) -> Facts:
+        """What the shell writes down about its process; the node only tells it."""
+        return self.front.around.facts
 
     @property
     def origin(self) -> Origin:
@@ -197,15 +222,16 @@ class Node:
     def serving(self, partition: PartitionId, now: Millis) -> Serving:
         """What this member may answer for a partition at this moment (`design/3` §1, §3, §4)."""
         context, view = self.context, self.context.view
-        if view is None or view.recovering or self.phase is not Phase.MEMBER:
+        if view is None or view.recovering or self.membership.phase is not Phase.MEMBER:
             return Serving.NONE
         if now >= self._may_serve_until():
             return Serving.NONE
-        if context.table.row(partition).owner != context.me.id:
+        row = context.table.row(partition)
+        if row.replicas[0] != context.me.id or not self.data.leads(row):
             return Serving.NONE
         if partition not in context.fragments or partition in self.participation.unpublished:
             return Serving.NONE
-        if not self.data.leads(partition):
+        if self.leadership.is_master() and self.leadership.publisher.holds_back(partition):
             return Serving.NONE
         active = self.participation.active.get(partition)
         if active is not None and active.part is Part.CLOSING:
@@ -215,7 +241,7 @@ class Node:
         return Serving.ALL if view.attributes.accepts_writes else Serving.READS
 
     def _may_serve_until(self) -> Millis:
-        if self.is_master:
+        if self.leadership.is_master():
             return self.election.mandate_until
         return self.membership.lease_until
 
@@ -239,11 +265,41 @@ class Node:
 
     def step(self, event: events.Event, now: Millis) -> list[Effect]:
         """Take one event; return what is to be done about it, in order."""
+        if self.is_quiet(event, now):
+            return self._step_quietly(event, now)
         self._check(event, now)
+        if isinstance(event, events.Persisted):  # it lets out what waited, and tells nobody else
+            self.context.outbox.persisted(event.sequence)
+            return self.context.outbox.take()
         self.context.now = now
-        if not self.stopped or isinstance(event, events.Persisted):
+        self.data.look_anew()
+        if self.membership.phase is not Phase.STOPPED:
             self._events[type(event)](event)
-        if not self.stopped:
+        if self.membership.phase is not Phase.STOPPED:
+            self._advance()
+        return self.context.outbox.take()
+
+    def is_quiet(self, event: events.Event, now: Millis) -> bool:
+        """Whether this concerns nothing but the data, and no time is over since the last step."""
+        kind: type = type(event)
+        if isinstance(event, events.Received):
+            kind = type(event.message)
+        context = self.context
+        return (
+            kind in QUIET
+            and context.now <= now < context.timers.quiet_until
+            and now < self._quiet_until
+            and not self.participation.active
+        )
+
+    def _step_quietly(self, event: events.Event, now: Millis) -> list[Effect]:
+        """The machines of the control plane need not look: for them nothing has changed."""
+        self.context.now = now
+        self._events[type(event)](event)
+        if not self.data.pulling.wanted:
+            self.data.go_on()
+            self.front.go_on()
+        if self.context.loopback or self.data.pulling.wanted:
             self._advance()
         return self.context.outbox.take()
 
@@ -268,11 +324,19 @@ class Node:
             self.leadership.advance()
             self.participation.advance()
             self.locking.advance()
+            self.front.advance()
             self.data.advance()
+            self.front.go_on()
             settled = self.context.view is self._seen and self.election.role is role
             if settled and not self.context.loopback:
+                self._note_quiet()
                 return
         raise LocalProtocolError("a step does not come to an end", story=self.story())
+
+    def _note_quiet(self) -> None:
+        """All machines have looked: until when they need not look again."""
+        self.context.timers.settle(self.context.now)
+        self._quiet_until = NEVER if self.stopped else self._may_serve_until()
 
     def _deliver_loopback(self) -> None:
         loopback = self.context.loopback
@@ -286,6 +350,7 @@ class Node:
             self.membership.fresh = False
             self.participation.reset()
             self.data.reset()
+            self.front.reset()
             self.participation.published(self.context.table.rows)
         if view is None or view is self._seen:
             return
@@ -294,17 +359,22 @@ class Node:
         if view.stable == (0, 0):
             self.membership.keep_stable(None)
         elif view.stable == view.key and context.listed:
-            rows = context.table.rows
-            self.membership.keep_stable(StableTable(view.term, view.version, rows))
+            rows = self.locking.table_for(view)
+            if rows is not None:  # who lacks it gets the master's (`leadership`)
+                self.membership.keep_stable(StableTable(view.term, view.version, rows))
         self.participation.sweep()
 
     # Events ---------------------------------------------------------------------------------------
 
     def _on_started(self, event: events.Started) -> None:
         self.started = True
+        self.front.around.since = self.context.now
         if event.image is not None:
             self.data.holdings.recover(event.image)
         self.membership.start(event.image)
+
+    def _on_room(self, event: events.Room) -> None:
+        self.data.room(full=event.full)
 
     def _on_loaded(self, _: events.Loaded) -> None:
         self.membership.loaded = True
@@ -314,7 +384,6 @@ class Node:
         self.membership.confirm_dead(event.id, event.incarnation, died_at)
 
     def _on_received(self, event: events.Received) -> None:
-        self.membership.hear(event.origin)
         self._dispatch(event.origin, event.message)
 
     def _dispatch(self, origin: Origin, message: object) -> None:
@@ -358,6 +427,8 @@ class Node:
             SyncPull: self.data.giving.on_pull,
             SyncPage: self.data.pulling.on_page,
             SyncEnd: self.data.giving.on_end,
+            Forward: self.front.on_forward,
+            Forwarded: self.front.on_forwarded,
             Request: lead.service.on_request,
             RequestDone: lambda _, message: self.requests.on_done(message),
             RequestPending: lambda _, message: self.requests.on_pending(message),

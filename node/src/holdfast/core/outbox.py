@@ -28,6 +28,7 @@ from holdfast.core.effects import (
     Answer,
     Continue,
     Effect,
+    HangUp,
     Notice,
     NoticeKind,
     Pending,
@@ -58,6 +59,10 @@ class Outbox:
     def reply(self, session: int, data: bytes) -> None:
         """Bytes for a client, once everything persisted so far is safe."""
         self._gated(Reply(session, data))
+
+    def hang_up(self, session: int) -> None:
+        """Close a client's connection, after its replies."""
+        self._gated(HangUp(session))
 
     def persist(self, record: Record) -> None:
         """Write a record."""

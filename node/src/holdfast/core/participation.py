@@ -14,6 +14,8 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
   the new row and the new data, and answers once both are safe. It does not serve as the new owner
   before the master has published the row, because until then the master may still decide that the
   migration failed (`execution`).
+* With `migration_blocking` the owner is closing from the beginning: nothing is written until the
+  end, and so nothing has to be sent twice.
 * A migration ends for a participant when it applies a row of the partition with a greater version:
   the row says what became of it. The completed list that comes along says so in words.
 * The data of a partition begins empty, at every index, with the row that first assigned it or
@@ -27,6 +29,7 @@ States
                             all caught up         all have everything
     (none) ───► COPYING ─────────────────► CLOSING ─────────────────► HANDED_OVER
        │           └───────── nothing was written meanwhile ──────────────►│
+       ├── migration_blocking ──► CLOSING                                  │
        │                              (none) ◄─────────────────────────────┤
        └───────────────────► RECEIVED ──────────────►──── a newer row ──────┘
                                  │  commit                 ▲
@@ -147,14 +150,17 @@ class Data(Protocol):
     def drop(self, partition: PartitionId) -> None:
         """Nobody needs it here any more."""
 
-    def leads(self, partition: PartitionId) -> bool:
-        """Whether my ownership is the one of the row that I know."""
+    def leads(self, row: Row) -> bool:
+        """Whether my ownership is the one of this row, the one that I know."""
 
     def standing(self, partition: PartitionId, index: int) -> tuple[FragmentStand, ...]:
         """Where I stand as the owner, in what goes to this index."""
 
     def reached(self, partition: PartitionId) -> Reached | None:
         """Where I stand as a destination; None while something is missing."""
+
+    def taken(self, partition: PartitionId) -> int:
+        """How much of it came over since it was expected."""
 
 
 class Participation:
@@ -195,13 +201,14 @@ class Participation:
         reason = self._why_not(migration, message.completed)
         if not reason and migration.sender != self.context.me.id:
             reason = "I am not the owner"
-        if not reason and not self.data.leads(migration.partition):
+        if not reason and not self.data.leads(self.context.table.row(migration.partition)):
             reason = "the data is not here, or not mine yet"
         if reason:
             self._ready(migration, reason)
             return
         others = [member for member in migration.destinations if member != self.context.me.id]
-        started = Active(migration, Part.COPYING, None, dict.fromkeys(others), message.completed)
+        part = Part.CLOSING if self.context.config.migration_blocking else Part.COPYING
+        started = Active(migration, part, None, dict.fromkeys(others), message.completed)
         self._begin(started)
         self._push(started)
         self._look_at_reached(started)
@@ -262,10 +269,10 @@ class Participation:
             for member, reached in active.reached.items()
             if (index := migration.after.index(member)) >= 0
         ):
-            active.part = PARTS.next(active.part, Turn.ALL_RECEIVED, self.context.story())
+            active.part = PARTS.next(active.part, Turn.ALL_RECEIVED, self.context.story)
             self._report(active)
         elif active.part is Part.COPYING and None not in active.reached.values():
-            active.part = PARTS.next(active.part, Turn.ALL_CAUGHT_UP, self.context.story())
+            active.part = PARTS.next(active.part, Turn.ALL_CAUGHT_UP, self.context.story)
             self._push(active)
 
     def _report(self, active: Active) -> None:
@@ -319,7 +326,8 @@ class Participation:
         if not self.membership.follows(origin, migration.id.term):
             return False
         if self.commit(migration):
-            self.context.send(origin.address, CommitAck(migration.id, migration.partition))
+            taken = self.data.taken(migration.partition)
+            self.context.send(origin.address, CommitAck(migration.id, migration.partition, taken))
             return True
         return False
 
@@ -335,7 +343,7 @@ class Participation:
 
     def _commit(self, active: Active) -> None:
         context, migration = self.context, active.migration
-        active.part = PARTS.next(active.part, Turn.COMMIT, context.story())
+        active.part = PARTS.next(active.part, Turn.COMMIT, context.story)
         held = context.table.row(migration.partition)
         row = held.changed(migration.version_committed, migration.after, migration.id.term)
         assert active.incoming is not None

@@ -5,6 +5,11 @@ Rules (seed 001 §1.2, seed 002 §1.1, §2.1; `design/3` §2)
 * Only the master changes rows, and only through `Publisher.change`. What changed is sent to every
   member, once in a step; rows that did not change are not sent.
 * The master knows per member which rows it has not confirmed, and repeats those.
+* A partition that begins, at first or again after a loss, is served when **everybody else** has its
+  row: its owner hears last, and the master, where it is the owner, waits as long. A row that only
+  its owner and the master knew would be gone with them behind a cut; then their successor may begin
+  the partition once more, or find the data that was taken for lost, and what was acknowledged since
+  would be forgotten.
 * With a row go the completed migrations of its partition, so that participants learn the end of
   theirs. A completed migration is forgotten when **every** member has confirmed its row.
 * A member that joined confirms all rows before it counts as settled; and nobody is granted a lease
@@ -22,11 +27,14 @@ What can go wrong
 -----------------
 * *A publication overtakes an older one.* Versions decide; the older is ignored on arrival.
 * *A confirmation arrives for rows that changed again.* It names versions; only these are confirmed.
+* *A partition begins, and somebody does not answer.* Nobody serves it until that member has
+  left: as long as its lease may last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from holdfast.core.context import MASTER, Context
@@ -67,6 +75,8 @@ class Publisher:
         self.completed: dict[PartitionId, tuple[Completed, ...]] = {}
         self._subscribers: dict[MemberId, Subscriber] = {}
         self._lagging: dict[PartitionId, int] = {}
+        self._begun: set[PartitionId] = set()
+        """Of these the owner hears last."""
         self._sequence = 0
 
     # Changing -------------------------------------------------------------------------------------
@@ -76,9 +86,15 @@ class Publisher:
         self.completed = {}
         self._subscribers = {}
         self._lagging = {}
+        self._begun = set()
         self._sequence = 0
 
-    def change(self, rows: Sequence[Row], completed: Sequence[Completed] = ()) -> None:
+    def change(
+        self,
+        rows: Sequence[Row],
+        completed: Sequence[Completed] = (),
+        begun: AbstractSet[PartitionId] = frozenset(),
+    ) -> None:
         """Change rows, as the master; they go out at the end of the step.
 
         A row may be held already: the master was a destination itself and has committed it.
@@ -94,6 +110,7 @@ class Publisher:
         for subscriber in self._subscribers.values():
             for row in rows:
                 self._owe(subscriber, row)
+        self._begun.update(self._lagging.keys() & begun)
         if not self._subscribers:
             self.completed = {}
         self.participation.published(rows)
@@ -127,6 +144,10 @@ class Publisher:
                 for partition in subscriber.unconfirmed:
                     self._caught_up(partition)
 
+    def has(self, member: MemberId) -> bool:
+        """Whether it is published to."""
+        return member in self._subscribers
+
     @property
     def subscribers(self) -> tuple[MemberId, ...]:
         """Everyone that is published to."""
@@ -136,6 +157,7 @@ class Publisher:
         self._lagging[partition] -= 1
         if not self._lagging[partition]:
             del self._lagging[partition]
+            self._begun.discard(partition)
             self.completed.pop(partition, None)
 
     def knows_the_beginning(self, member: MemberId) -> bool:
@@ -152,6 +174,10 @@ class Publisher:
         known = (self._subscribers.get(member) for member in members)
         return not any(each is not None and partition in each.unconfirmed for each in known)
 
+    def holds_back(self, partition: PartitionId) -> bool:
+        """Whether a partition begins, and not everybody knows."""
+        return partition in self._begun
+
     def is_quiet(self) -> bool:
         """Whether every member has confirmed every row."""
         return not self._lagging
@@ -166,12 +192,21 @@ class Publisher:
                 subscriber.sent = {}
                 subscriber.unsent = dict.fromkeys(subscriber.unconfirmed)
         for member, subscriber in self._subscribers.items():
-            pending = tuple(subscriber.unsent)
-            subscriber.unsent = {}
+            if not subscriber.unsent:
+                continue
+            later = dict.fromkeys(p for p in subscriber.unsent if self._hears_later(member, p))
+            pending = tuple(p for p in subscriber.unsent if p not in later)
+            subscriber.unsent = later
             for start in range(0, len(pending), ROWS_MAX):
                 self._send(member, subscriber, pending[start : start + ROWS_MAX])
         if self._lagging and not context.timers.running(AGAIN):
             context.timers.set(AGAIN, context.now + context.config.retry_ms)
+
+    def _hears_later(self, member: MemberId, partition: PartitionId) -> bool:
+        """Whether it is the owner of what begins, and others lag behind."""
+        if not self.holds_back(partition) or self._lagging[partition] == 1:
+            return False
+        return self.context.table.row(partition).owner == member
 
     def _send(
         self, member: MemberId, subscriber: Subscriber, partitions: Sequence[PartitionId]

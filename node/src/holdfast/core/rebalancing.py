@@ -11,9 +11,10 @@ Rules (seed 002 §3.2; seed 003 "STABLE_CLUSTER"; `design/3` §2, §3, §7)
 * *Target*. Where the state rebalances: the deterministic assignment, begun from the rows as they
   were before members left if all of these are back, so that a member that returns within
   `rejoin_grace` gets back what it had. While someone is awaited, missing copies are not made
-  elsewhere. Where the state reclaims: the stable table as far as its members are here; nothing else
-  moves, no copy beyond it is given up for a vacant index, and missing copies are made elsewhere
-  only when nobody is awaited any more.
+  elsewhere. Where every data member is to go, the one that goes last takes what the others have.
+  Where the state reclaims: the stable table as far as its members are here; nothing else moves, no
+  copy beyond it is given up for a vacant index, and missing copies are made elsewhere only when
+  nobody is awaited any more.
 * *Awaited* is who left and may come back with data: for ever where the state doesn't promote, until
   `stable_repair_after` with a stable table, else within the grace, and not if it had no files and
   its death is a fact. Whoever asks to be let in is awaited in any case: its data is at the door.
@@ -192,7 +193,9 @@ class Rebalancing:
         if not view.attributes.promotes_on_loss:
             return
         rows = [row for row in self._touched(view) if row.partition not in running]
-        result = repair_table(rows, lambda member: view.find(member) is not None, self.awaited)
+        warm = context.config.warm_indexes
+        present = frozenset(member.id for member in view.members).__contains__
+        result = repair_table(rows, present, self.awaited, warm)
         for partition in result.changes:
             row = context.table.row(partition)
             self._before_loss.setdefault(partition, row.replicas)
@@ -230,18 +233,15 @@ class Rebalancing:
     def _give(
         self, view: View, rows: dict[PartitionId, Replicas], lost: dict[PartitionId, int]
     ) -> None:
-        self._publish(view, rows, anew=True)
-        for partition, highest in lost.items():
-            if highest >= 0 and partition in rows:
-                detail = f"highest lost index {highest}"
-                self.context.notice(NoticeKind.PARTITION_LOST, f"partition {partition}", detail)
+        table = raised(self.context.table, view.level, view.term, rows, anew=True)
+        self.publisher.change(table, begun=rows.keys())
+        for partition in sorted(p for p in rows if lost.get(p, -1) >= 0):
+            detail = f"highest lost index {lost[partition]}"
+            self.context.notice(NoticeKind.PARTITION_LOST, f"partition {partition}", detail)
 
-    def _publish(
-        self, view: View, changes: dict[PartitionId, Replicas], *, anew: bool = False
-    ) -> None:
+    def _publish(self, view: View, changes: dict[PartitionId, Replicas]) -> None:
         if changes:
-            rows = raised(self.context.table, view.level, view.term, changes, anew=anew)
-            self.publisher.change(rows)
+            self.publisher.change(raised(self.context.table, view.level, view.term, changes))
 
     # Planning -------------------------------------------------------------------------------------
 
@@ -288,7 +288,7 @@ class Rebalancing:
             lost, self._all_lost = self._all_lost, {}
             self._wanted = True
             return self._fresh(view, lost)
-        if rebalance is Rebalance.NO or not view.candidates:
+        if rebalance is Rebalance.NO or not candidates_of(view):
             return None
         awaited = self._someone_is_awaited(view)
         if rebalance is Rebalance.RECLAIM:
@@ -311,7 +311,8 @@ class Rebalancing:
         return [remembered.get(row.partition, row.replicas) for row in self.context.table.rows]
 
     def _reclaim(self, view: View, *, awaited: bool) -> Job | None:
-        """The stable table as far as its members are here (seed 003, "Partitioning")."""
+        """The stable table as far as its members are here (seed 003, "Partitioning"). A newcomer
+        that the row has waited for keeps what it has."""
         stable = self.context.stable
         if stable is None:
             return None
@@ -319,7 +320,8 @@ class Rebalancing:
         now = self.context.table.rows
         rows: list[Replicas] = []
         for row, wanted in zip(now, stable.rows, strict=True):
-            target = repaired(wanted.replicas, lambda member: member in present)
+            here = present.union(m for m in row.holders if view.find(m) is not None)
+            target = repaired(wanted.replicas, here.__contains__)
             rows.append(row.replicas if target[0] is None else keeping(target, row.replicas))
         if awaited or not any(None in row[: len(present)] for row in rows):
             return self._towards(given(tuple(rows)))
@@ -372,16 +374,22 @@ class Rebalancing:
         for partition, steps in planned:
             execution.schedule.add(partition, steps, table.row(partition).owner)
         count = execution.schedule.planned
-        execution.progress.planned = execution.progress.completed + execution.progress.failed
-        execution.progress.planned += count
+        execution.planned(count)
         if count:
             detail = f"{count} steps for {len(planned)} partitions"
             self.context.notice(NoticeKind.MIGRATIONS_PLANNED, str(self.repaired_key), detail)
 
 
 def candidates_of(view: View) -> list[Candidate]:
-    """The members that may hold partitions, for the assignment."""
-    return [Candidate(member.id, member.group) for member in view.candidates]
+    """The members that may hold partitions, for the assignment; or else whoever goes last."""
+    return [Candidate(member.id, member.group) for member in view.candidates or last_to_go(view)]
+
+
+def last_to_go(view: View) -> tuple[Member, ...]:
+    """Who takes what the others have when all are to go: the master, as it goes last in any case
+    (`service`); where it is lite, the oldest voter."""
+    master = tuple(voter for voter in view.voters if voter.id == view.master)
+    return master or view.voters[:1]
 
 
 def given(rows: tuple[Replicas, ...]) -> Generator[None, None, tuple[Replicas, ...]]:

@@ -5,14 +5,16 @@ Rules (seed 002 §1.1 and §3.2 step 2; seed 003 "Partitioning"; `design/3` §2,
 * An index whose member left is set to vacant. If it was the owner's, the hottest living replica
   becomes owner: it has all that the colder ones have.
 * When every replica of a row has left, the row stays as it is while one of them is *awaited*: it
-  may come back with the data. Otherwise the partition is *lost*: new members get it, empty, and
+  may come back with the data. The same when everyone has left who has every name that asks for
+  backups: whoever stands at a colder index lacks names, and to promote it would lose what is on the
+  disks of those who left. Otherwise the partition is *lost*: new members get it, empty, and
   everyone is told the highest index that was lost.
 * A row that never had an owner is assigned, which loses nothing.
 
 States
 ------
     whole ──some left──► vacant indexes ──rebalancing──► whole
-      └────all left────► awaiting ──one came back──► whole
+      └──all left who had everything──► awaiting ──one came back──► whole
                              └─────nobody awaited──► lost, assigned anew
 
 What can go wrong
@@ -27,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.core.table import Row
-from holdfast.ids import MemberId, PartitionId, Replicas
+from holdfast.ids import REPLICA_COUNT_MAX, MemberId, PartitionId, Replicas
 
 Judge = Callable[[MemberId], bool]
 """Whether a member is present, or awaited."""
@@ -61,19 +63,30 @@ def keeping(target: Replicas, now: Replicas) -> Replicas:
     return tuple(row)
 
 
-def repair_table(rows: Sequence[Row], present: Judge, awaited: Judge) -> Repair:
-    """Look at every row. Whoever is in `lost` needs an owner (`give_away`)."""
+def repair_table(
+    rows: Sequence[Row], present: Judge, awaited: Judge, warm: int = REPLICA_COUNT_MAX
+) -> Repair:
+    """Look at every row; so many indexes have everything. Whoever is in `lost` needs an owner
+    (`give_away`)."""
     repair = Repair()
     for row in rows:
         holders = row.holders
         if holders and all(present(member) for member in holders) and row.owner is not None:
             continue
         if any(present(member) for member in holders):
+            if _waits(row.replicas[:warm], present, awaited):
+                continue
             repair.changes[row.partition] = repaired(row.replicas, present)
         elif not any(awaited(member) for member in holders):
             highest = max((row.index_of(member) for member in holders), default=-1)
             repair.lost[row.partition] = highest
     return repair
+
+
+def _waits(warm: Replicas, present: Judge, awaited: Judge) -> bool:
+    """Whether only who is not here has everything, and may come back."""
+    holders = [member for member in warm if member is not None]
+    return not any(map(present, holders)) and any(map(awaited, holders))
 
 
 def give_away(

@@ -15,11 +15,15 @@ States
 
 What can go wrong
 -----------------
+*No master answers in time.* The request may have been done all the same, or may be later, while a
+change waits: the outcome is unknown, which is no refusal.
+
 *The answer is lost.* The request is repeated; the master finds its effect in the view: done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.core.context import Context
@@ -33,6 +37,11 @@ from holdfast.ids import Millis, Term
 
 REPEAT = "repeat requests"
 ABOUT_MYSELF = (Ask.PROMOTE, Ask.DEMOTE)
+UNANSWERED = "no answer from a master in time; look at what is so, then ask again"
+
+
+Listener = Callable[[str, str], None]
+"""Is given an error's name, or nothing, and what it says."""
 
 
 @dataclass(slots=True)
@@ -51,6 +60,20 @@ class Requests:
         self.context = context
         self.membership = membership
         self.open: dict[str, Open] = {}
+        self._listeners: dict[str, Listener] = {}
+        """Who is told the answers that are not for the shell."""
+
+    def ask(self, request: Request, listener: Listener) -> None:
+        """Somebody here asks, and is told the answer itself."""
+        self._listeners[request.id] = listener
+        self.on_asked(request)
+
+    def _tell(self, request_id: str, error: str = "", message: str = "") -> None:
+        listener = self._listeners.pop(request_id, None)
+        if listener is None:
+            self.context.outbox.answer(request_id, error, message)
+        else:
+            listener(error, message)
 
     def on_asked(self, request: Request) -> None:
         """Refuse at once what is wrong whoever is master; carry the rest there."""
@@ -60,10 +83,10 @@ class Requests:
         try:
             self._check(request, context.view)
         except RefusedError as error:
-            context.outbox.answer(request.id, type(error).__name__, error.message)
+            self._tell(request.id, type(error).__name__, error.message)
             return
         if request.ask is Ask.LEAVE and not self._counts():
-            context.outbox.answer(request.id)
+            self._tell(request.id)
             self._stop()
             return
         view = context.view
@@ -101,7 +124,7 @@ class Requests:
 
     def on_pending(self, message: RequestPending) -> None:
         """The master has it, and it waits."""
-        if message.id in self.open:
+        if message.id in self.open and message.id not in self._listeners:
             self.context.outbox.pending(message.id, message.reason)
 
     def on_done(self, message: RequestDone) -> None:
@@ -118,7 +141,7 @@ class Requests:
 
     def _answer(self, request_id: str, error: str, message: str) -> None:
         entry = self.open.pop(request_id)
-        self.context.outbox.answer(request_id, error, message)
+        self._tell(request_id, error, message)
         if entry.request.ask is Ask.LEAVE and not error:
             self._stop()
 
@@ -127,7 +150,7 @@ class Requests:
         for entry in self.open.values():
             error = "" if entry.request.ask is Ask.LEAVE else "IllegalState"
             message = "" if not error else "this member has left the cluster"
-            self.context.outbox.answer(entry.request.id, error, message)
+            self._tell(entry.request.id, error, message)
         self.open = {}
         self.membership.stop()
 
@@ -138,11 +161,13 @@ class Requests:
         context = self.context
         for entry in tuple(self.open.values()):
             self._look_at(entry)
+        if not self.open:
+            context.timers.clear(REPEAT)
+            context.leaving = False
+            return
         if context.timers.due(REPEAT, context.now):
             context.timers.set(REPEAT, context.now + context.config.retry_ms)
             self._repeat()
-        if not self.open:
-            context.timers.clear(REPEAT)
         context.leaving = any(entry.request.ask is Ask.LEAVE for entry in self.open.values())
 
     def _repeat(self) -> None:
@@ -163,4 +188,4 @@ class Requests:
         if request.ask in ABOUT_MYSELF and view is not None and view.term != entry.term:
             self._answer(request.id, "IllegalState", "the master has changed; ask again")
         elif context.now >= entry.deadline:
-            self._answer(request.id, "IllegalState", "no answer from a master in time")
+            self._answer(request.id, "OutcomeUnknown", UNANSWERED)

@@ -15,6 +15,7 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   its copies elsewhere are in sync. The master takes itself out last of all, and leads that view
   until it is committed. The last data member can't be demoted; it may depart, with its files. The
   last voter waits for newcomers to become voters: a view of newcomers alone could decide nothing.
+  It waits as well for data members that ask to be let in: without it they could form no cluster.
 * A state or level change is led by `transition`. The state that holds already is a no-op.
 * A change of the view waits its turn: one at a time (`mastership`).
 
@@ -30,6 +31,7 @@ What can go wrong
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -59,8 +61,16 @@ DRAIN_REPEATS: Final = 10
 class Service:
     """The master's side of requests."""
 
-    def __init__(self, context: Context, mastership: Mastership, transition: Transition) -> None:
+    def __init__(
+        self,
+        context: Context,
+        mastership: Mastership,
+        transition: Transition,
+        data_asks: Callable[[], bool],
+    ) -> None:
         self.context = context
+        self.data_asks = data_asks
+        """Whether anybody with data asks to be let in (`joining`)."""
         self.mastership = mastership
         self.transition = transition
         self._waiting: dict[str, Address] = {}
@@ -156,7 +166,7 @@ class Service:
         member = view.find(origin.id)
         if member is None or member.incarnation != origin.incarnation:
             return True
-        if not self._free() or self._would_leave_newcomers(view, member):
+        if not self._free() or self._would_abandon(view, member):
             return False
         if self._drains(view, member):
             if member.drain is not Drain.LEAVING:
@@ -168,11 +178,12 @@ class Service:
         self.mastership.change(view.without_member(member.id))
         return True
 
-    @staticmethod
-    def _would_leave_newcomers(view: View, member: Member) -> bool:
-        """Whether no voter would be left, and someone who is about to become one."""
-        newcomers = any(other.newcomer for other in view.members)
-        return newcomers and not any(other.id != member.id for other in view.voters)
+    def _would_abandon(self, view: View, member: Member) -> bool:
+        """Whether no voter would be left, and someone who is about to become one, or to be let
+        in."""
+        if any(other.id != member.id for other in view.voters):
+            return False
+        return any(other.newcomer for other in view.members) or self.data_asks()
 
     @staticmethod
     def _drains(view: View, member: Member) -> bool:

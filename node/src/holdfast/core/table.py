@@ -120,6 +120,9 @@ class Table:
         self.partition_count = partition_count
         self.replica_count = replica_count
         self._stamp: int | None = None
+        self._all: tuple[Row, ...] | None = None
+        self.changes = 0
+        """How often rows have changed, of whatever number."""
         self._rows: list[Row] = []
         self.reset()
 
@@ -130,7 +133,11 @@ class Table:
             Row(PartitionId(partition), UNKNOWN, vacant)
             for partition in range(self.partition_count)
         ]
-        self._stamp = None
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self._stamp = self._all = None
+        self.changes += 1
 
     def __len__(self) -> int:
         return self.partition_count
@@ -143,8 +150,10 @@ class Table:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """All rows in partition order."""
-        return tuple(self._rows)
+        """All rows in partition order: the same tuple, until one of them changes."""
+        if self._all is None:
+            self._all = tuple(self._rows)
+        return self._all
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -182,7 +191,7 @@ class Table:
                 f"partition {row.partition}: version {row.version} does not raise {held.version}"
             )
         self._rows[row.partition] = row
-        self._stamp = None
+        self._note_change()
 
     def apply(self, rows: Iterable[Row]) -> tuple[Row, ...]:
         """Take the rows that are newer than ours; return those that were taken.
@@ -198,7 +207,7 @@ class Table:
                 self._rows[row.partition] = row
                 taken.append(row)
         if taken:
-            self._stamp = None
+            self._note_change()
         return tuple(taken)
 
     def newer_than(self, versions: Sequence[int]) -> tuple[Row, ...]:

@@ -11,8 +11,9 @@ Rules (seed 001 §3.1; seed 003 "Partitioning"; `design/3` §7)
   leaves changes nothing.
 * If migrations run, the asker may have chosen to **wait**: no new one starts, running ones end,
   then the change goes on. Meanwhile it is pending, with its reason. Else it is refused.
-* A state that keeps a stable table takes it from the table of that moment: the stamps are equal and
-  the lock keeps them so, hence every member can take its own.
+* A state that keeps a stable table takes it from the table of that moment: the stamps are equal,
+  hence every member can take its own, the one that it locked with. The master's rows may go on as
+  soon as a majority has the view; whoever gets the view later has no lock, or an older table in it.
 * At levels 1 and 2 equal stamps mean equal table versions (`versioning`), so the check is the same.
 
 States
@@ -125,7 +126,7 @@ class Transition:
 
     def begin(self, request: Request) -> None:
         """Open a change. Only when none is open."""
-        self.phase = PHASES.next(self.phase, Signal.ASKED, self.context.story())
+        self.phase = PHASES.next(self.phase, Signal.ASKED, self.context.story)
         self.request = request
         self.reason = ""
         wait = max(request.wait_ms, self.context.config.change_lock_ms)
@@ -174,7 +175,7 @@ class Transition:
             self._end("IllegalState", f"gave up waiting: {self.reason}")
 
     def _prepare(self, view: View, request: Request) -> None:
-        self.phase = PHASES.next(self.phase, Signal.CHECKED, self.context.story())
+        self.phase = PHASES.next(self.phase, Signal.CHECKED, self.context.story)
         self._key, self._stamp = view.key, self.context.table.stamp
         self._locked = {}
         self.context.timers.set(DEADLINE, self.context.now + self.context.config.change_lock_ms)
@@ -244,7 +245,7 @@ class Transition:
         self._close()
 
     def _close(self) -> None:
-        self.phase = PHASES.next(self.phase, Signal.ENDED, self.context.story())
+        self.phase = PHASES.next(self.phase, Signal.ENDED, self.context.story)
         self.request = None
         self.rebalancing.held = False
         self.rebalancing.again()

@@ -7,7 +7,7 @@ worker state machine: the table is the specification, the code can't quietly do 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -24,10 +24,12 @@ class TransitionTable(Generic[State, Trigger]):
         self.machine = machine
         self.table = dict(table)
 
-    def next(self, state: State, trigger: Trigger, story: Sequence[str] = ()) -> State:
-        """The state after `trigger`, or `InvalidTransition`."""
+    def next(
+        self, state: State, trigger: Trigger, story: Callable[[], Sequence[str]] = tuple
+    ) -> State:
+        """The state after `trigger`, or `InvalidTransition` with the story, which is made then."""
         try:
             return self.table[state, trigger]
         except KeyError:
             message = f"{self.machine}: {trigger.name} in state {state.name}"
-            raise InvalidTransition(message, story=story) from None
+            raise InvalidTransition(message, story=story()) from None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
 from holdfast.core.states import Attributes, ClusterState, attributes_of
 from holdfast.ids import Address, MemberId, Term, Version
@@ -33,6 +34,20 @@ class Drain(StrEnum):
     NONE = "none"
     LEAVING = "leaving"
     DEMOTING = "demoting"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where a member is reached by whoever is no member; empty where it does not listen."""
+
+    plain: Address = Address("")
+    """Redis, any key (`design/4`)."""
+    cluster: Address = Address("")
+    """Redis Cluster: its own keys only."""
+    http: Address = Address("")
+
+
+NO_ENDPOINTS: Final = Endpoints()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,8 @@ class Member:
     newcomer: bool = False
     """Let in, and it has not confirmed that yet: no voter and no holder of partitions, so that
     one which dies at the door costs nobody a majority (`joining`)."""
+
+    endpoints: Endpoints = NO_ENDPOINTS
 
     @property
     def votes(self) -> bool:
@@ -132,6 +149,14 @@ class View:
     @cached_property
     def _by_id(self) -> dict[MemberId, Member]:
         return {member.id: member for member in self.members}
+
+    def find_or_base(self, member_id: MemberId) -> Member | None:
+        """The same; while this view is not sealed, of those that it takes out as well."""
+        return self._by_id.get(member_id) or self._base_by_id.get(member_id)
+
+    @cached_property
+    def _base_by_id(self) -> dict[MemberId, Member]:
+        return {member.id: member for member in self.base}
 
     def has(self, member_id: MemberId, incarnation: int) -> bool:
         """Whether this very stay of the member is listed."""

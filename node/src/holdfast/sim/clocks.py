@@ -33,8 +33,8 @@ class Clock:
 
     def when(self, local_ms: int) -> int:
         """The first moment of the world at which the clock says at least this."""
-        ahead = max(local_ms - self._base_ms, 0)
-        return self._base_us + -(-ahead * _DIVISOR // self.rate)
+        ahead = local_ms - self._base_ms
+        return self._base_us if ahead <= 0 else self._base_us - (-ahead * _DIVISOR // self.rate)
 
     def set_rate(self, rate: int, now_us: int) -> None:
         """Go on from here at another pace."""

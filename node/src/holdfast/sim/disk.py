@@ -1,11 +1,14 @@
 """A member's disk: records in order, some of them not yet on stable storage.
 
 A crash keeps what was stable and any *prefix* of the rest: a record may have reached the platter
-although nobody was told. What is kept is folded into an `Image` at the next start.
+although nobody was told, and the one after it in part. What is kept is folded into an `Image` at
+the next start. Data is kept as bytes with checksums (`records`): what is half written at the end is
+cut off; a record that is broken elsewhere makes the files useless (`design/5`).
 """
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Iterator
 
@@ -25,6 +28,7 @@ from holdfast.core.stores.settings import NameSettings
 from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.ids import PartitionId, Term
+from holdfast.sim import records
 
 
 class Written:
@@ -64,6 +68,8 @@ class Disk:
         "incarnation",
         "promised",
         "stable",
+        "unsure",
+        "urgent",
         "view",
     )
 
@@ -74,9 +80,14 @@ class Disk:
         self.stable: StableTable | None = None
         self.busy_until = 0
         """When the last write that was begun will be stable; the disk writes in order."""
+        self.urgent = False
+        """Whether something that others rely on is not stable yet."""
+        self.unsure = False
+        """Whether the power was gone since data was written, and may not have been stable."""
         self._rows: dict[PartitionId, Row] = {}
         self._fragments: dict[PartitionId, Fragment] = {}
-        self._data: dict[PartitionId, tuple[int, dict[bytes, Written]]] = {}
+        self._data: dict[PartitionId, tuple[int, bytearray]] = {}
+        """By partition the history that it is of, and its records."""
         self._pending: deque[Persist] = deque()
         self._written = False
 
@@ -88,18 +99,52 @@ class Disk:
     def write(self, effect: Persist) -> None:
         """Begin to write a record."""
         self._pending.append(effect)
+        self.urgent |= not isinstance(effect.record, MutationsRecord)
 
     def sync(self, sequence: int) -> None:
         """All records up to this number are stable."""
         while self._pending and self._pending[0].sequence <= sequence:
             self._fold(self._pending.popleft().record)
+        self.urgent = any(not isinstance(each.record, MutationsRecord) for each in self._pending)
 
-    def crash(self, kept: int) -> None:
-        """The process is gone: this many of the pending records have made it, the rest not."""
+    def sync_all(self) -> None:
+        """Everything that was written is stable."""
+        if self._pending:
+            self.sync(self._pending[-1].sequence)
+
+    def crash(self, kept: int, torn: float = 0.0) -> None:
+        """The process is gone: this many of the pending records have made it, the rest not; and of
+        the first one that has not, a part."""
         for _ in range(min(kept, len(self._pending))):
             self._fold(self._pending.popleft().record)
+        record = self._pending[0].record if self._pending else None
+        if isinstance(record, MutationsRecord):
+            generation, log = self._data.get(record.partition, (None, bytearray()))
+            if generation == record.generation:
+                packed = records.pack(record)
+                log += packed[: int(torn * len(packed))]
         self._pending.clear()
-        self.busy_until = 0
+        self.busy_until, self.urgent = 0, False
+
+    def rot(self, rng: random.Random) -> bool:
+        """One bit of a stable record changes; not of a last one, which would look half written.
+        Whether there is any such record."""
+        logs = [log for _, log in self._data.values() if len(records.frames(log)) > 1]
+        if not logs:
+            return False
+        log = rng.choice(logs)
+        begin, end = rng.choice(records.frames(log)[:-1])
+        bit = rng.randrange((begin + records.HEADER_BYTES) * 8, end * 8)
+        log[bit // 8] ^= 1 << bit % 8
+        return True
+
+    def is_readable(self) -> bool:
+        """Whether a process could start with these files."""
+        try:
+            self.image()
+        except records.BrokenRecordError:
+            return False
+        return True
 
     def row(self, partition: PartitionId) -> Row | None:
         """The row that is stable."""
@@ -120,13 +165,17 @@ class Disk:
             rows=tuple(self._rows[partition] for partition in sorted(self._rows)),
             stable=self.stable,
             fragments=tuple(self._folded_fragments()),
-            data=tuple(
-                written.recovered()
-                for partition in sorted(self._data)
-                for written in self._data[partition][1].values()
-                if partition in self._fragments
-            ),
+            data=tuple(self._recovered()),
+            unsure=self.unsure,
         )
+
+    def _recovered(self) -> Iterator[RecoveredFragment]:
+        """Every log is read, be its partition still here or not: what is half written at its end
+        must not stay there, or the next process would write behind it."""
+        for partition in sorted(self._data):
+            for written in _fold_data(self._data[partition][1]):
+                if partition in self._fragments:
+                    yield written.recovered()
 
     def _folded_fragments(self) -> Iterator[tuple[PartitionId, int, int]]:
         for partition in sorted(self._fragments):
@@ -151,12 +200,22 @@ class Disk:
                 self._fragments[partition] = fragment
                 self._begin(partition, fragment.epoch)
             case MutationsRecord():
-                self._begin(record.partition, record.generation)
-                written = self._data[record.partition][1]
-                written.setdefault(record.name, Written(record)).add(record)
+                log = self._begin(record.partition, record.generation)
+                log += records.pack(record)
 
-    def _begin(self, partition: PartitionId, generation: int) -> None:
+    def _begin(self, partition: PartitionId, generation: int) -> bytearray:
         """Data of another history is over."""
-        if self._data.get(partition, (generation,))[0] != generation:
-            del self._data[partition]
-        self._data.setdefault(partition, (generation, {}))
+        held = self._data.get(partition)
+        if held is None or held[0] != generation:
+            held = self._data[partition] = (generation, bytearray())
+        return held[1]
+
+
+def _fold_data(log: bytearray) -> Iterator[Written]:
+    """What the records of a partition come to; what is half written at their end is cut off."""
+    found, end = records.read(log)
+    del log[end:]
+    written: dict[bytes, Written] = {}
+    for record in found:
+        written.setdefault(record.name, Written(record)).add(record)
+    yield from written.values()

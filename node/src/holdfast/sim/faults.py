@@ -5,7 +5,7 @@
     pause             the process stands still, mostly for longer than its lease
     cut, split, flap  links that carry nothing: one way, between groups, on and off
     slow, mute        links that are slow, messages of one kind that are lost
-    clock             a clock goes on at another rate
+    clock             a clock goes on at another rate, and the time of day is set
     blackout          every process ends at once, unless the cluster still waits for an arbiter's
                       word about a member that never returns: who comes back can't tell any more
                       whether it died in time
@@ -13,18 +13,23 @@
 What is bounded, so that the cluster has a chance: a member is *destroyed* only while those that
 can still come back are a majority of everyone who may be asked for a vote; with an arbiter, which
 confirms the death, it is enough that the cluster is calm and that somebody is left. No promise
-says what happens beyond that (`design/3` §1). The recovery policy FULL waits for every member that
-had files: there no files are lost, and whoever is waited for is started.
+says what happens beyond that (`design/3` §1). Nor does the last one that stays end, be it to come
+back, while others were asked to go: with the arbiter's word that it is dead these decide alone, go
+on without it, and leave with the newest of everything in their files, as they may (`service`); who
+comes back then waits for them, and nobody starts them here. The recovery policy FULL waits for
+every member that had files: there no files are lost, and whoever is waited for is started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from holdfast.core.config import RecoveryPolicy
 from holdfast.core.effects import Effect
-from holdfast.core.events import Event
+from holdfast.core.events import Event, Received
+from holdfast.core.messages import NewView, NotListed
 from holdfast.core.views import Kind, View
 from holdfast.ids import MemberId
 from holdfast.sim.network import split
@@ -117,12 +122,16 @@ class Faults:
 
     def _crash(self) -> None:
         process = self._pick()
-        if process is not None and self._may_crash(process):
+        if process is not None and self.may_crash(process):
             self.world.crash(process)
 
-    def _may_crash(self, process: Process) -> bool:
+    def may_crash(self, process: Process) -> bool:
         """A member with a disk returns, one without does not; never both at the same time."""
-        if process.site.persistent and self._is_calm():
+        if (
+            process.site.persistent
+            and self._is_calm()
+            and not self._leaves_it_to_the_going(process)
+        ):
             return True
         if not self._may_destroy(process):
             return False
@@ -140,13 +149,26 @@ class Faults:
         self._destroyed_us = self.world.now
         self.world.crash(process)
 
+    def rot(self, process: Process, rng: random.Random) -> None:
+        """A record of its disk is broken, and the process ends: whoever starts there finds that
+        the files are of no use, and is another member."""
+        disk = process.site.disk
+        if disk is None or not self._may_destroy(process) or not disk.rot(rng):
+            return
+        self.world.marks["records broken on disk"] += 1
+        if not disk.is_readable():
+            self.world.marks["files refused for a broken record"] += 1
+            process.site.disk = None
+        self._destroyed_us = self.world.now
+        self.world.crash(process)
+
     def _arm(self, blow: Blow) -> None:
         process = self._pick()
         if process is None:
             return
         process.trigger = draw_trigger(self.rng, blow)
         if blow is Blow.CRASH:
-            process.trigger.allowed = lambda: self._may_crash(process)
+            process.trigger.allowed = lambda: self.may_crash(process)
 
     def _pause(self) -> None:
         process = self._pick()
@@ -160,6 +182,8 @@ class Faults:
         skew = self.options.shell.clock_skew
         if process is not None and skew:
             process.clock.set_rate(1_000_000 + self.rng.randint(-skew, skew), self.world.now)
+        if process is not None:
+            self.world.walls.clock(process).set(self.world.now)
 
     def _blackout(self) -> None:
         """Everyone ends at once, where everyone who has data has a disk."""
@@ -200,31 +224,46 @@ class Faults:
             for process in self.world.processes
         )
 
+    def _leaves_it_to_the_going(self, process: Process) -> bool:
+        """Whether all voters that are left were asked to go, also those that the newest view takes
+        out: before it is sealed they may not know of it."""
+        views = self._newest_views()
+        if self.options.shell.arbiter_us is None or not views:
+            return False
+        voters = {voter.id for voter in (*views[0].voters, *views[0].base)}
+        others = [other for other in self.world.processes if other is not process]
+        going = any(other.going and other.member.id in voters for other in others)
+        return going and not self._somebody_stays(process, views[0])
+
     def _newest_views(self) -> list[View]:
-        """The newest view that anyone holds, and those that others hold, newest first."""
+        """The newest view that anyone holds, and those that others hold, newest first. One that
+        waits at the door of a process which stands still is as good as held."""
         found: dict[tuple[int, int], View] = {}
         for site in self.world.sites:
+            process = site.process
             for view in (
-                site.process.node.view if site.process is not None else None,
+                None if process is None else process.node.view,
                 site.disk.view if site.disk is not None else None,
+                *(() if process is None else _waiting_at(process)),
             ):
                 if view is not None:
                     found[view.key] = view
         return [found[key] for key in sorted(found, reverse=True)]
 
-    def _returning(self, without: Process) -> frozenset[MemberId]:
+    def _returning(self, without: Process | None = None) -> frozenset[MemberId]:
         """Members that run, or whose disk will bring them back."""
         return frozenset(
             site.member
             for site in self.world.sites
             if site.member is not None
-            and site is not without.site
+            and (without is None or site is not without.site)
             and not site.retired
             and (site.process is not None or site.disk is not None)
         )
 
     def _arbiter_saves(self, process: Process, newest: View) -> bool:
-        """A calm cluster, whose members all hold the newest view, survives a confirmed death."""
+        """A calm cluster, whose members all hold the newest view, survives a confirmed death; not
+        one that comes back from files: it waits for whoever was listed, and may end meanwhile."""
         if self.options.shell.arbiter_us is None:
             return False
         if not self._is_calm():
@@ -232,14 +271,17 @@ class Faults:
         others = [other for other in self.world.processes if other is not process]
         here = {other.member.id: other for other in others if other.awake}
         rest = [member for member in newest.members if member.id != process.member.id]
-        if not newest.sealed or not any(member.votes for member in rest):
+        if newest.recovering or not newest.sealed or not any(member.votes for member in rest):
             return False
         return self._led(newest) and all(_holds(here.get(member.id), newest) for member in rest)
 
     def _is_calm(self) -> bool:
-        """Whether the last member that never returns is dealt with by now."""
+        """Whether the last member that never returns is dealt with by now: those who stand still
+        when they are told of its death take longer than the arbiter."""
         arbiter_us = self.options.shell.arbiter_us or 0
-        return self.world.now - self._destroyed_us >= CALM_US + 2 * arbiter_us
+        newest = self._newest_views()[:1]
+        told = self.world.now - self._destroyed_us >= CALM_US + 2 * arbiter_us
+        return told and all(_majority_left(view, self._returning()) for view in newest)
 
     def _led(self, view: View) -> bool:
         return any(
@@ -328,6 +370,17 @@ def _majority_left(view: View, returning: frozenset[MemberId]) -> bool:
         if voters and left * 2 <= len(voters):
             return False
     return True
+
+
+def _waiting_at(process: Process) -> Iterator[View]:
+    """Views that it will install when it goes on."""
+    held = process.node.view
+    for event in process.inbox:
+        message = event.message if isinstance(event, Received) else None
+        if isinstance(message, NewView | NotListed) and (
+            held is None or message.view.key > held.key
+        ):
+            yield message.view
 
 
 def _holds(process: Process | None, view: View) -> bool:

@@ -2,7 +2,8 @@
 
 A message may be lost, delayed, overtaken, repeated or damaged on the way. Between two sites there
 may be a *cut*, in one direction or both; a site may be *slow*; messages of one kind may be *muted*
-for a while, so that a protocol misses exactly one of its steps every time.
+for a while, so that a protocol misses exactly one of its steps every time; a site may be *starved*
+of a part of them.
 
 The network knows sites by number. It decides only; the world carries.
 """
@@ -46,10 +47,13 @@ class Network:
 
     def __init__(self, rng: random.Random, options: NetworkOptions) -> None:
         self.rng = rng
+        self.starve_rng = random.Random(0)
+        """Of its own, so that nothing else changes where nobody is starved."""
         self.options = options
         self._cuts: dict[tuple[int, int], int] = {}
         self._slow: dict[int, int] = {}
         self._muted: dict[str, int] = {}
+        self._starved: dict[tuple[str, int], float] = {}
         self._last: dict[tuple[int, int], int] = {}
 
     def route(self, source: int, target: int, kind: str, now_us: int) -> Sequence[int]:
@@ -58,6 +62,8 @@ class Network:
         if self._cuts and link in self._cuts:
             return ()
         if self._muted and kind in self._muted:
+            return ()
+        if self._starved and self.starve_rng.random() < self._starved.get((kind, target), 0.0):
             return ()
         options, rng = self.options, self.rng
         if options.loss and rng.random() < options.loss:
@@ -115,15 +121,24 @@ class Network:
         """Undo one muting of this kind."""
         _remove(self._muted, (kind,))
 
+    def starve(self, kind: str, target: int, share: float) -> None:
+        """From now on this share of the messages of one kind to a site is lost."""
+        self._starved[kind, target] = share
+
+    def feed(self, kind: str, target: int) -> None:
+        """They arrive again."""
+        self._starved.pop((kind, target), None)
+
     def is_cut(self, source: int, target: int) -> bool:
         """Whether nothing passes this link."""
         return (source, target) in self._cuts
 
     def mend(self) -> None:
-        """No cut, no slowness, no muting, and a good network from now on."""
+        """No cut, no slowness, nothing muted or starved, and a good network from now on."""
         self._cuts.clear()
         self._slow.clear()
         self._muted.clear()
+        self._starved.clear()
         self.options = CLEAN
 
 

@@ -72,6 +72,10 @@ class Options:
     clients: int
     client_think_ms: int
     """Mean time between an answer and the next command of a client."""
+    wall_skew_ms: int
+    """How wrong the time of day may be anywhere."""
+    aim_gap_ms: int
+    """Mean time between two faults that are aimed at the data; 0: there are none."""
 
     def table(self) -> tuple[tuple[str, str], ...]:
         """Name and value of everything that was drawn, for people."""
@@ -87,6 +91,8 @@ class Options:
             ("start_spread_ms", str(self.start_spread_ms)),
             ("safety_ms", str(self.safety_ms)),
             ("clients", f"{self.clients}, thinking {self.client_think_ms} ms"),
+            ("wall_skew_ms", str(self.wall_skew_ms)),
+            ("aim_gap_ms", str(self.aim_gap_ms)),
         ]
         return tuple(lines)
 
@@ -118,7 +124,7 @@ def draw_options(seed: int, rng: random.Random) -> Options:
         sites=sites,
         config=draw_data(chance, draw_config(rng, sites)),
         network=draw_network(rng),
-        shell=draw_shell(rng),
+        shell=replace(draw_shell(rng), lazy_us=draw_laziness(seed)),
         faults=draw_mix(rng, FAULTS),
         fault_gap_ms=rng.choice((400, 1_000, 2_500, 6_000)),
         asks=draw_mix(rng, ASKS),
@@ -127,6 +133,8 @@ def draw_options(seed: int, rng: random.Random) -> Options:
         safety_ms=rng.choice((15_000, 25_000, 40_000)),
         clients=chance.choice((0, 2, 4, 6)),
         client_think_ms=chance.choice((50, 200, 500)),
+        wall_skew_ms=chance.choice((0, 20, 300)),
+        aim_gap_ms=chance.choice((0, 700, 2_500)),
     )
 
 
@@ -229,6 +237,11 @@ def draw_network(rng: random.Random) -> NetworkOptions:
         damage=rng.choice((0.0, 0.0, 0.0, 0.002)),
         ordered=rng.random() < 0.5,
     )
+
+
+def draw_laziness(seed: int) -> int:
+    """Of the disks; drawn apart, so that all else is as it was."""
+    return random.Random(f"disks of {seed}").choice((0, 0, 300, 1_000)) * MILLISECOND
 
 
 def draw_shell(rng: random.Random) -> Shell:

@@ -32,6 +32,8 @@ def _parse(data: bytes, at: int) -> tuple[object, int]:
     if kind == b"$":
         size = int(line)
         return (None, after) if size < 0 else (data[after : after + size], after + size + 2)
+    if line == b"-1":
+        return None, after
     items = []
     for _ in range(int(line)):
         item, after = _parse(data, after)

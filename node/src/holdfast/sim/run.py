@@ -19,6 +19,7 @@ from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind, Member
 from holdfast.errors import InvariantViolated
 from holdfast.sim import bugs
+from holdfast.sim.aim import Aim
 from holdfast.sim.checkers.everything import checkers_of
 from holdfast.sim.checkers.histories import judge
 from holdfast.sim.checkers.quiet import unsettled
@@ -33,6 +34,7 @@ from holdfast.sim.network import Network
 from holdfast.sim.options import Options, draw_options
 from holdfast.sim.story import Story
 from holdfast.sim.timeline import MILLISECOND, SECOND
+from holdfast.sim.walls import Walls
 from holdfast.sim.workload import Workload, kind_of
 from holdfast.sim.world import World
 
@@ -93,11 +95,14 @@ class Run:
             shell=self.options.shell,
             make_machine=make_machine,
             story=Story(listener),
+            walls=Walls(seed, self.options.wall_skew_ms),
         )
         self.requests = Requests(self.world)
         self.faults = Faults(self.world, self.options)
         self.workload = Workload(self.world, self.options, self.requests.asked)
         self.clients = Clients(self.world, seed, self.options.clients, self.options.client_think_ms)
+        aim_gap_ms = self.options.aim_gap_ms if self.options.clients else 0
+        self.aim = Aim(self.world, self.faults, self.clients, seed, aim_gap_ms)
         checkers = checkers_of(self.world, self.requests)
         if self.options.clients:
             checkers = (*checkers, Survival(self.world, self.clients.retire))
@@ -133,6 +138,7 @@ class Run:
         self.faults.start()
         self.workload.start()
         self.clients.start()
+        self.aim.start()
         world.run_until(world.now + self.options.safety_ms * MILLISECOND)
 
     # Liveness ------------------------------------------------------------------------------------
@@ -198,6 +204,6 @@ class Run:
 def run_seed(
     seed: int, bug: str | None = None, *, listener: Callable[[str], None] | None = None
 ) -> Verdict:
-    """Run one seed, with a deliberate fault of the core if one is named."""
+    """Run one seed, with a deliberate fault of the core, and in its mix, if one is named."""
     with bugs.active(bug):
-        return Run(seed, listener=listener).verdict()
+        return Run(seed, listener=listener, tune=bugs.mix_of(bug)).verdict()

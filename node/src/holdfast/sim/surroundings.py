@@ -37,6 +37,9 @@ class Shell:
 
     disk_us: int = 0
     """Mean time until a record is stable."""
+    lazy_us: int = 0
+    """How long data may be persisted without being stable (`everysec`); 0 for never. Then the end
+    of a process loses nothing, and the end of its power what was not stable."""
     load_us: int = 0
     """Longest time to load what was persisted."""
     wake_late_us: int = 0

@@ -24,7 +24,8 @@ class Timeline:
 
     def plan(self, delay_us: int, action: Callable[..., object], *arguments: Any) -> None:
         """Do something later."""
-        self.plan_at(self.now + delay_us, action, *arguments)
+        self._sequence += 1
+        heapq.heappush(self._queue, (self.now + delay_us, self._sequence, action, arguments))
 
     def plan_at(self, at_us: int, action: Callable[..., object], *arguments: Any) -> None:
         """Do something at a moment."""

@@ -38,6 +38,7 @@ from holdfast.core.effects import (
     Answer,
     Continue,
     Effect,
+    HangUp,
     Notice,
     NoticeKind,
     Pending,
@@ -57,6 +58,7 @@ from holdfast.core.events import (
     Woke,
 )
 from holdfast.core.messages import Message
+from holdfast.core.node import Node
 from holdfast.errors import HoldfastError, InvariantViolated, RemoteProtocolError
 from holdfast.ids import Address, Millis
 from holdfast.sim.clocks import Clock
@@ -68,6 +70,7 @@ from holdfast.sim.story import Story
 from holdfast.sim.surroundings import Death, Observer, Shell
 from holdfast.sim.timeline import MILLISECOND, Timeline
 from holdfast.sim.triggers import Blow
+from holdfast.sim.walls import Walls
 from holdfast.wire.codec import decode, encode
 
 CONTINUE_US: Final = 200
@@ -92,6 +95,7 @@ class World(Timeline):
         shell: Shell,
         make_machine: MachineFactory,
         story: Story | None = None,
+        walls: Walls | None = None,
     ) -> None:
         super().__init__()
         self.rng = rng
@@ -99,16 +103,21 @@ class World(Timeline):
         self.network = network
         self.shell = shell
         self.story = story if story is not None else Story()
+        self.walls = walls if walls is not None else Walls(0, 0)
         self.observers: list[Observer] = []
         self.marks: Counter[str] = Counter()
         """What was seen to happen in this run, for the summary."""
         self.steps = 0
         self.founded = False
         self.sites: list[Site] = []
+        self._shown: Process | None = None
+        """Whose step is being looked at; its effects are still to be carried out."""
         self.deaths: list[Death] = []
         self._make_machine = make_machine
         self._by_address: dict[Address, Site] = {}
         self._serial = 0
+        self._tearing = random.Random(0)
+        """Of its own: how much of a record that is being written gets to the disk."""
         self._digest = hashlib.blake2b(digest_size=16)
 
     @property
@@ -175,8 +184,21 @@ class World(Timeline):
         self.marks["crashes"] += 1
         disk = process.site.disk
         if disk is not None:
-            disk.crash(self.rng.randint(0, disk.pending))
+            self._lose(process, disk)
         self._end(process)
+
+    def _lose(self, process: Process, disk: Disk) -> None:
+        """What was not stable, if the power was gone as well."""
+        if isinstance(process.node, Node):
+            disk.unsure &= process.node.data.holdings.unsettled()
+        if self.shell.lazy_us and self._tearing.random() < 0.5:
+            disk.sync_all()
+        elif self.shell.lazy_us:
+            self.marks["power lost before data was stable"] += disk.pending > 0
+            disk.unsure = True
+        kept = self.rng.randint(0, disk.pending)
+        self.marks["records lost that were not stable"] += disk.pending - kept
+        disk.crash(kept, self._tearing.random())
 
     def _stop(self, process: Process) -> None:
         """The process has left in good order."""
@@ -193,6 +215,7 @@ class World(Timeline):
         site.incarnation = max(site.incarnation, process.node.me.incarnation)
         process.alive = False
         process.inbox.clear()
+        self.walls.forget(process)
         death = Death(process.node.me.id, process.node.me.incarnation, self.now)
         self.deaths.append(death)
         self.founded = self.founded and self._somebody_knows()
@@ -254,8 +277,12 @@ class World(Timeline):
     # Steps ---------------------------------------------------------------------------------------
 
     def give(self, process: Process, event: Event) -> None:
-        """An event for a process; it waits if the process is paused or has others waiting."""
+        """An event for a process; it waits if the process is paused or has others waiting, and for
+        the effects of the step before, if it comes of looking at that."""
         if not process.alive:
+            return
+        if process is self._shown:
+            self.plan(0, self.give, process, event)
             return
         if process.paused or process.inbox:
             process.inbox.append(event)
@@ -265,6 +292,7 @@ class World(Timeline):
     def _step(self, process: Process, event: Event) -> None:
         node = process.node
         process.stepped_us, process.stepped_at = self.now, process.clock.read(self.now)
+        self.walls.show(process)
         try:
             effects = node.step(event, process.stepped_at)
         except Exception as error:
@@ -278,8 +306,10 @@ class World(Timeline):
         self.story.tell(self.now, process.name, event, effects)
         # The step is made, whatever becomes of its effects: some may be seen elsewhere although
         # the process sleeps before the last of them, or is gone.
+        self._shown = process
         for observer in self.observers:
             observer.stepped(process, event, effects)
+        self._shown = None
         trigger = process.trigger
         if trigger is not None:
             kept = trigger.strikes(event, effects)
@@ -375,7 +405,7 @@ class World(Timeline):
                 case Stop():
                     self._stop(process)
                     return
-                case Answer() | Pending() | Reply():
+                case Answer() | Pending() | Reply() | HangUp():
                     pass
         if last_persist:
             self._sync_later(process, last_persist)
@@ -404,6 +434,10 @@ class World(Timeline):
     def _sync_later(self, process: Process, sequence: int) -> None:
         disk = process.site.disk
         assert disk is not None
+        if self.shell.lazy_us and not disk.urgent:
+            self.plan(self.shell.lazy_us, self._stable, process, sequence)
+            self.plan(0, self._written, process, sequence)
+            return
         delay = int(self.rng.expovariate(1.0) * self.shell.disk_us) if self.shell.disk_us else 0
         disk.busy_until = max(disk.busy_until, self.now) + delay
         self.plan_at(disk.busy_until, self._synced, process, sequence)
@@ -413,6 +447,14 @@ class World(Timeline):
         if process.alive and disk is not None:
             disk.sync(sequence)
             self.give(process, Persisted(sequence))
+
+    def _written(self, process: Process, sequence: int) -> None:
+        if process.alive:
+            self.give(process, Persisted(sequence))
+
+    def _stable(self, process: Process, sequence: int) -> None:
+        if process.alive and process.site.disk is not None:
+            process.site.disk.sync(sequence)
 
     def _note(self, notice: Notice) -> None:
         self.marks[notice.kind.value] += 1

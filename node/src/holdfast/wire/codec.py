@@ -35,8 +35,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -49,8 +48,10 @@ MAGIC: Final = b"HF"
 WIRE_VERSION: Final = 1
 HEADER: Final = struct.Struct(">2sBBII")
 HEADER_BYTES: Final = HEADER.size
-FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Largest body. The whole table at its largest, with seven replicas a row, is a third of it."""
+FRAME_BYTES_MAX: Final = 1 << 30
+"""Largest body: what one turn of a member may change, as its backup gets it. That is the longest
+request of an application, and what came with it (`design/4`). A peer has shown that it is of the
+cluster before it can make anybody wait for so much."""
 
 _START: Final = struct.Struct(">2sBBI")
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -61,8 +62,7 @@ _DECODERS: Final = {
 """Built once: compiling a decoder takes a thousand times as long as using it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What the first twelve bytes of a frame say."""
 
     number: int

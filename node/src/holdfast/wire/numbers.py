@@ -25,6 +25,8 @@ from typing import Final
 from holdfast.core.data_messages import (
     BackupAck,
     BackupFrame,
+    Forward,
+    Forwarded,
     ReplicaCheck,
     SyncAsk,
     SyncEnd,
@@ -106,6 +108,8 @@ NUMBERS: Final[dict[type[Message], int]] = {
     SyncPull: 95,
     SyncPage: 96,
     SyncEnd: 97,
+    Forward: 98,
+    Forwarded: 99,
     # requests and state changes
     Request: 70,
     RequestDone: 71,

@@ -85,9 +85,10 @@ HINTS: Final[dict[tuple[str, str], Any]] = {("Versions", "versions"): tuple[Vers
 def validate(message: object) -> None:
     """Refuse a message that no state of the cluster could make right."""
     kind = type(message)
-    if kind not in _COMPILED:
-        _COMPILED[kind] = checker_of(kind)
-    check = _COMPILED[kind]
+    try:
+        check = _COMPILED[kind]
+    except KeyError:
+        check = _COMPILED[kind] = checker_of(kind)
     if check is not None:
         check(message)
 
@@ -125,6 +126,8 @@ def check_of(hint: Any) -> Check | None:
         return check_row
     if isinstance(hint, NewType) or get_origin(hint) is None:
         return scalar_check(hint)
+    if get_origin(hint) is list:
+        return tuple_check(get_args(hint)[0])
     if get_origin(hint) is tuple:
         first, *more = get_args(hint)
         return tuple_check(first) if more == [Ellipsis] else record_check((first, *more))

@@ -14,7 +14,9 @@ Rules
 * A row of the target has min(replica count, members) distinct members from index 0 on, then `None`.
 * *Groups.* A row reaches min(groups, replicas) groups. While groups suffice no two replicas share
   one; when they don't, every group has a replica and the rest double up, because a copy in the same
-  group is better than none. This rule yields to no other.
+  group is better than none. Those that double up stand behind: from the owner on, one index after
+  another is of a new group until all are reached. A name has copies at the first indexes alone, and
+  they are apart. This rule yields to no other.
 * *Copies.* A member's quota is its level share of all copies within what the groups allow
   (`quotas`): with groups of one size, floor or ceil of P * replicas / members. A fresh table meets
   the quotas, and so does one that follows from it by changes that the groups don't hinder. Where
@@ -23,8 +25,8 @@ Rules
   the copies allow it. After a change in a table made here they differ by at most 1 or 10 % of the
   mean, whichever is more.
 * *Backups.* Each member's copies are spread over the backup indexes as evenly as whole numbers
-  allow. So where loads are level every index is level, and elsewhere it is as level as the groups
-  let it be.
+  and groups allow. So where loads are level every index is level, and elsewhere it is as level as
+  the groups let it be.
 * *Movement.* The unit is the (partition, member) pair that the target has and the present table
   has not: a copy to be made. The least (`least_copies`) is the greater of two sums: over the rows,
   the copies or groups that each lacks; over the members, the copies that each lacks up to the whole

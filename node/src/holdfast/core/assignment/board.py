@@ -88,6 +88,26 @@ class Board:
         self.put(partition, index, second)
         self.put(partition, other, first)
 
+    def bring(self, partition: int, index: int, colder: int) -> None:
+        """Exchange the roles of two members; where groups must differ, whoever of the taker's group
+        stood there goes to where the taker was, and the giver takes its place."""
+        row = self.rows[partition]
+        if index < self.distinct <= colder:
+            group = self.groups[row[colder]]
+            place = next(at for at in range(self.distinct) if self.groups[row[at]] == group)
+            if place != index:
+                self.swap(partition, place, colder)
+                colder = place
+        self.swap(partition, index, colder)
+
+    def fits(self, partition: int, index: int, member: int) -> bool:
+        """Whether a member of a row may have an index, as far as those at hotter ones matter: each
+        of the first `distinct` is of another group."""
+        if index >= self.distinct or self.distinct == self.width:
+            return True
+        row, groups = self.rows[partition], self.groups
+        return all(groups[row[at]] != groups[member] for at in range(index))
+
     def is_new(self, partition: int, member: int) -> bool:
         """Whether the member's copy would have to be made."""
         return member != VACANT and member not in self.origin[partition]

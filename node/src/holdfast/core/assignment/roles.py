@@ -10,6 +10,11 @@ comes forward. A member with too many trades with one that can take one more; if
 along the shortest chain of trades. A trade copies nothing, yet a reader may have to turn elsewhere
 and a namespace with few backups may have no data at the colder index, so of all trades that help,
 the one is taken that leaves the fewest members away from the index that they had.
+
+Where a row has more members than there are groups, its first indexes are of one group each, so that
+owner and backups are apart however few backups a name has. Rows are made so first, and each trade
+leaves them so. Who may come to an index follows from the groups at hotter ones alone: what is
+decided there is not touched, and a table that was levelled stays as it is.
 """
 
 from __future__ import annotations
@@ -37,6 +42,7 @@ class Trade(NamedTuple):
 
 def level_roles(board: Board) -> Steps:
     """Bring every index within its bounds."""
+    yield from _part(board)
     holders = yield from board.holders()
     left = list(board.loads)
     for index in range(board.width - 1):
@@ -44,8 +50,29 @@ def level_roles(board: Board) -> Steps:
             bounds = owner_bounds(board, board.loads)
         else:
             bounds = role_bounds(left, board.width - index)
-        yield from _Level(board, holders, index, *bounds).run()
+        level = _Level(board, holders, index, *bounds)
+        yield from level.run()
+        while 0 < index < board.distinct < board.width and (yield from level.even_out(left)):
+            yield from level.run()
         left = [copies - at for copies, at in zip(left, board.counts[index], strict=True)]
+
+
+def _part(board: Board) -> Steps:
+    """Let the first indexes of each row be of different groups. Owners stay; among those who may
+    come forward, who has data is first."""
+    for partition, row in enumerate(board.rows):
+        if partition % SLICE == 0:
+            yield
+        for index in range(1, board.distinct):
+            if not board.fits(partition, index, row[index]):
+                board.swap(partition, index, _who_fits(board, partition, index))
+
+
+def _who_fits(board: Board, partition: int, index: int) -> int:
+    """The index of a member that may come to a hotter one: the row has one of each group."""
+    row = board.rows[partition]
+    places = [at for at in range(index, board.width) if board.fits(partition, index, row[at])]
+    return min(places, key=lambda at: (board.is_new(partition, row[at]), at))
 
 
 class _Level:
@@ -77,6 +104,23 @@ class _Level:
             for member in self.board.members:
                 for giving in (True, False):
                     traded |= yield from self._settle(member, giving=giving)
+
+    def even_out(self, left: Sequence[int]) -> Generator[None, None, bool]:
+        """Where groups keep members from their bounds, let them be equally far from them. Each
+        trade, here and within bounds, brings two nearer to their exact shares: it comes to an end.
+        """
+        indexes = self.board.width - self.index
+        traded = False
+        for member in self.board.members:
+            for at, trade in enumerate((yield from self._trades_of(member))):
+                if at % SLICE == 0:
+                    yield
+                giver, taker = self._sides(trade)
+                ahead = (self.count[giver] - self.count[taker]) * indexes
+                if giver == member and ahead - left[giver] + left[taker] > indexes:
+                    self._trade(trade)
+                    traded = True
+        return traded
 
     def _settle(self, member: int, *, giving: bool) -> Generator[None, None, bool]:
         """Let a member give the index away, or get it, as often as its bounds ask for."""
@@ -113,9 +157,7 @@ class _Level:
             if at % SLICE == 0:
                 yield
             if self.board.rows[partition][self.index] == member:
-                trades += [
-                    Trade(partition, colder) for colder in range(self.index + 1, self.board.width)
-                ]
+                trades += self._trades_in(partition)
         return trades
 
     def _trades_for(self, member: int) -> Generator[None, None, list[Trade]]:
@@ -125,9 +167,15 @@ class _Level:
             if at % SLICE == 0:
                 yield
             place = self.board.rows[partition].index(member)
-            if place > self.index:
+            if place > self.index and self.board.fits(partition, self.index, member):
                 trades.append(Trade(partition, place))
         return trades
+
+    def _trades_in(self, partition: int) -> list[Trade]:
+        """All trades of a row."""
+        row, board = self.board.rows[partition], self.board
+        colder = range(self.index + 1, board.width)
+        return [Trade(partition, at) for at in colder if board.fits(partition, self.index, row[at])]
 
     def _sides(self, trade: Trade) -> tuple[int, int]:
         """Who gives the index up and who gets it."""
@@ -221,9 +269,8 @@ class _Level:
 
     def _note(self, partition: int) -> None:
         """Note the trades of one row."""
-        for colder in range(self.index + 1, self.board.width):
-            trade = Trade(partition, colder)
-            self.known[self._sides(trade)].append(partition * REPLICA_COUNT_MAX + colder)
+        for trade in self._trades_in(partition):
+            self.known[self._sides(trade)].append(partition * REPLICA_COUNT_MAX + trade.colder)
 
     def _between(self, giver: int, taker: int) -> Trade | None:
         """A trade between the two, if there is one; what has gone by is forgotten."""
@@ -237,7 +284,7 @@ class _Level:
 
     def _trade(self, trade: Trade) -> None:
         """Make a trade, which opens others in its row."""
-        self.board.swap(trade.partition, self.index, trade.colder)
+        self.board.bring(trade.partition, self.index, trade.colder)
         if self.known:
             self._note(trade.partition)
 

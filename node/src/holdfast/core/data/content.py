@@ -13,14 +13,17 @@ from holdfast.core.data.merkle import Tree, differing, hash_of
 from holdfast.core.data_messages import Mutations
 from holdfast.core.stores.fragment import TOKEN_BYTES, Fragment
 from holdfast.core.stores.incoming import Incoming
-from holdfast.core.stores.record import NEVER, Kind, build
+from holdfast.core.stores.record import ABSENT, NEVER, Kind, build, version_at
+from holdfast.errors import MessageError
 
 
 def tree_of(fragment: Fragment) -> Tree:
-    """The tree of everything that is in a fragment now."""
-    tree = Tree(fragment.settings.merkle_depth)
-    for key in fragment.records:
-        tree.update(hash_of(key), 0, int.from_bytes(fragment.version_of(key), "big"))
+    """The tree of everything that is in a fragment; from now on it follows every write."""
+    tree = fragment.tree
+    if not isinstance(tree, Tree):
+        tree = fragment.tree = Tree(fragment.settings.merkle_depth)
+        tree.noted = dict.fromkeys(fragment.records, ABSENT)
+    tree.settle(fragment.version_of)
     return tree
 
 
@@ -30,13 +33,17 @@ def digest_of(fragment: Fragment) -> bytes:
 
 
 def differing_leaves(fragment: Fragment, digest: bytes) -> tuple[int, ...]:
-    """Where the other's tree is not mine."""
-    return tuple(differing(digest, tree_of(fragment)))
+    """Where the other's tree is not mine; everywhere, if it is nothing to compare with."""
+    tree = tree_of(fragment)
+    try:
+        return tuple(differing(digest, tree))
+    except MessageError:
+        return tuple(range(len(tree.leaves)))
 
 
-def keys_in(fragment: Fragment, leaves: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """The keys that lie in these leaves, with their leaf."""
-    mask = 2 ** (fragment.settings.merkle_depth - 1) - 1
+def keys_in(fragment: Fragment, leaves: Collection[int], depth: int) -> Iterator[tuple[int, bytes]]:
+    """The keys that lie in these leaves of a tree of this depth, with their leaf."""
+    mask = 2 ** (depth - 1) - 1
     for key in fragment.records:
         leaf = hash_of(key) & mask
         if leaf in leaves:
@@ -52,7 +59,7 @@ class ListedDifference:
 
 
 def listed_difference(
-    incoming: Incoming, listed: Mutations, leaves: tuple[int, ...]
+    incoming: Incoming, listed: Mutations, leaves: tuple[int, ...], depth: int
 ) -> ListedDifference:
     """How a copy differs in some leaves from the keys and versions that the owner lists there.
 
@@ -62,11 +69,10 @@ def listed_difference(
     send = tuple(
         key
         for key, version in theirs.items()
-        if fragment.version_of(key) != version and not incoming.heard(key)
+        if fragment.version_of(key) != version and not incoming.heard_after(key, version)
     )
-    mine = keys_in(fragment, frozenset(leaves))
-    absent = tuple(key for _, key in mine if key not in theirs and not incoming.heard(key))
-    return ListedDifference(send, absent)
+    mine = (key for _, key in keys_in(fragment, frozenset(leaves), depth))
+    return ListedDifference(send, incoming.absent(theirs, mine))
 
 
 def records_of(fragment: Fragment, keys: Iterable[bytes]) -> Mutations:
@@ -78,7 +84,7 @@ def records_of(fragment: Fragment, keys: Iterable[bytes]) -> Mutations:
 
 def version_now(fragment: Fragment) -> bytes:
     """The version of the last mutation: what is said to be absent is so as of that."""
-    return fragment.epoch.to_bytes(4, "big") + fragment.counter.to_bytes(6, "big")
+    return version_at(fragment.epoch, fragment.counter)
 
 
 def lock_or_free(fragment: Fragment, key: bytes) -> bytes:

@@ -32,10 +32,11 @@ from holdfast.core.data.vectors import Backup, Lineage, Point, Vector
 from holdfast.core.data_messages import FragmentStand, Mutations, Points, ReplicaCheck, Stand
 from holdfast.core.effects import MutationsRecord
 from holdfast.core.events import RecoveredFragment
-from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.fragment import Fragment, Written
+from holdfast.core.stores.incoming import Incoming
 from holdfast.core.stores.record import ABSENT, NEVER, Kind, build
 from holdfast.core.stores.space import SettingsOf, Space
-from holdfast.ids import NO_INDEX, PartitionId
+from holdfast.ids import NO_INDEX, MemberId, PartitionId
 
 
 def stand_of(vector: Vector) -> Stand:
@@ -48,11 +49,6 @@ def vector_of(stand: Stand) -> Vector:
     return Vector(stand.epoch, stand.counter, list(stand.entries))
 
 
-def points_of(lineage: Lineage) -> Points:
-    """A lineage as it travels."""
-    return tuple((point.epoch, point.counter) for point in lineage.segments)
-
-
 def lineage_of(points: Points) -> Lineage:
     """A lineage that arrived."""
     return Lineage(tuple(Point(*point) for point in points))
@@ -61,7 +57,16 @@ def lineage_of(points: Points) -> Lineage:
 class Copy:
     """One fragment here, and what is known of it."""
 
-    __slots__ = ("arrival", "backup", "fragment", "generation", "journal", "lineage", "vector")
+    __slots__ = (
+        "arrival",
+        "backup",
+        "fragment",
+        "generation",
+        "incoming",
+        "journal",
+        "lineage",
+        "vector",
+    )
 
     def __init__(self, fragment: Fragment, generation: int) -> None:
         self.fragment = fragment
@@ -73,6 +78,8 @@ class Copy:
         """None at the owner."""
         self.arrival: Backup | None = None
         """What a migration makes of it."""
+        self.incoming: Incoming | None = None
+        """The transfer that brings it up to date, while there is one."""
         settings = fragment.settings
         self.journal = Journal(
             self.lineage,
@@ -85,6 +92,12 @@ class Copy:
     def name(self) -> bytes:
         """The fragment's."""
         return self.fragment.name
+
+    def receive(self) -> Incoming:
+        """What comes is compared with what is heard meanwhile, from now to the transfer's end."""
+        if self.incoming is None:
+            self.incoming = Incoming(self.fragment)
+        return self.incoming
 
     def lead(self, reign: int) -> None:
         """I am the owner from now on."""
@@ -109,6 +122,10 @@ class Copy:
         elif self.backup.index != index:
             self.backup = self.backup.moved(index)
 
+    def began(self) -> bool:
+        """Whether nothing was written in my ownership yet."""
+        return self.vector.counter == self.lineage.segments[-1].counter
+
     def expect(self, index: int) -> None:
         """A migration is to give me this index."""
         if self.backup is None:
@@ -126,9 +143,8 @@ class Copy:
         lineage = self.worth.lineage
         if lineage != self.journal.lineage:
             self.journal.begin(lineage)
-        for number, (key, record) in enumerate(mutations, before + 1):
-            if number > self.journal.last.counter:
-                self.journal.append(number, key, record)
+        known = max(self.journal.last.counter - before, 0)
+        self.journal.extend(before + known, mutations[known:])
 
     @property
     def worth(self) -> Backup:
@@ -142,21 +158,16 @@ class Copy:
 
     def record(self, partition: PartitionId, mutations: Mutations) -> MutationsRecord:
         """Changes as they are written to disk."""
-        backup = self.backup
-        if backup is None:
-            return MutationsRecord(
-                partition, self.generation, self.name, mutations, self.standing(), 1, clean=True
-            )
-        stand = FragmentStand(self.name, stand_of(backup.held), points_of(backup.lineage))
-        clean = not backup.dirty and not backup.ahead
+        backup, stand = self.backup, self.standing()
+        clean = backup is None or not (backup.dirty or backup.ahead)
+        index = 1 if backup is None else backup.index
         return MutationsRecord(
-            partition, self.generation, self.name, mutations, stand, backup.index, clean
+            partition, self.generation, self.name, mutations, stand, index, clean
         )
 
     def recover(self, found: RecoveredFragment) -> None:
         """Take what the files have."""
-        for key, record in found.entries:
-            self.fragment.apply(key, record)
+        self.fragment.load(found.entries)
         held, lineage = vector_of(found.stand.stand), lineage_of(found.stand.lineage)
         self.backup = Backup(found.index, held, lineage, dirty=not found.clean)
         self.journal.begin(lineage)
@@ -171,17 +182,32 @@ class Copy:
             self.journal.begin(worth.lineage)
 
     def standing(self) -> FragmentStand:
-        """Where I stand as the owner."""
-        return FragmentStand(self.name, stand_of(self.vector), points_of(self.lineage))
+        """Where I stand, as the owner or as a backup."""
+        backup = self.backup
+        vector, lineage = (
+            (self.vector, self.lineage) if backup is None else (backup.held, backup.lineage)
+        )
+        return FragmentStand(self.name, stand_of(vector), lineage.segments)
+
+    def is_sound(self) -> bool:
+        """Whether a backup has everything up to where it stands, and nothing else."""
+        broken = self.incoming is not None and self.incoming.broken
+        return not broken and not self.worth.dirty and self.worth.known is not None
 
 
 class Holding:
     """All copies of one partition's fragments here."""
 
-    def __init__(self, partition: PartitionId, settings_of: SettingsOf, generation: int) -> None:
+    def __init__(
+        self,
+        partition: PartitionId,
+        settings_of: SettingsOf,
+        generation: int,
+        written: Written | None = None,
+    ) -> None:
         self.partition = partition
         self.generation = generation
-        self.space = Space(settings_of, generation)
+        self.space = Space(settings_of, generation, partition, written)
         self.reign = 0
         """Of my ownership; 0 while I am not the owner."""
         self.index = NO_INDEX
@@ -192,13 +218,30 @@ class Holding:
         self.doubtful = False
         """Whether mutations of fragments that I don't even know may be missing."""
         self.unverified = False
-        """Whether it comes from files, and nobody has said yet that it is not out of date."""
+        """Whether it comes from files or an earlier stay, and nobody has said yet that it is
+        current."""
+        self.damaged = False
+        """Whether the files have lost something of it, and no owner has said yet what."""
+        self.unsure = False
+        """Whether what was written last may be missing, and nobody has said yet what it was."""
+        self.heard: dict[MemberId, None] = {}
+        """Backups that have said what they have beyond it (`recalls`)."""
+        self.vouched = False
+        """Whether one of them is sure to have had everything."""
+        self.unvouched = False
+        """Whether all were heard, and none of them was sure."""
+        self.ended = 0
+        """The reign in which I may have written more than my files say."""
         self.owned = 0
         """The reign in which I owned it before a restart, by my files."""
         self.resuming = False
         """Whether I owned it before a restart, and wait for a reign to go on in."""
         self.awaited = False
         """Whether the data of a migration has not been asked for yet."""
+        self.transfers = False
+        """Whether it is being brought up to date: so is each copy that begins meanwhile."""
+        self.taken = 0
+        """Bytes of keys and values that came over since a migration began."""
 
     def __iter__(self) -> Iterator[Copy]:
         return iter(self.copies.values())
@@ -210,17 +253,20 @@ class Holding:
             copy = self.copies[name] = Copy(self.space.named(name), self.generation)
             if self.reign:
                 copy.lead(self.reign)
-            elif self.index > 0:
-                copy.follow(self.index)
+            elif self.index > 0 or self.recalls:
+                copy.follow(max(self.index, 1))
             if self.target != NO_INDEX and copy.goes_to(self.target):
                 copy.expect(self.target)
+            if self.transfers:
+                copy.receive()
         return copy
 
     def lead(self, reign: int) -> None:
         """I am the owner, as the master has published."""
         if self.reign == reign:
             return
-        self.doubtful = self.awaited = self.unverified = self.resuming = False
+        self.doubtful = self.awaited = self.unverified = self.resuming = self.damaged = False
+        self.unsure = self.unvouched = False
         self.reign, self.index, self.target = reign, 0, NO_INDEX
         self.space.reign(reign)
         for copy in self:
@@ -230,7 +276,25 @@ class Holding:
         """Whether nothing was written here in this reign by an earlier process of mine."""
         if self.reign == reign:
             return True
+        if self.unsure or reign <= self.ended:
+            return False
         return all(copy.backup is None or copy.backup.held.epoch < reign for copy in self)
+
+    @property
+    def recalls(self) -> bool:
+        """Whether I am to lead, and ask my backups first what I may have lost."""
+        return self.resuming and self.unsure
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether another process of mine would have to ask again: also where all were heard, but
+        it could not be said yet what is missing."""
+        return self.unsure or self.resuming
+
+    def recalled(self) -> None:
+        """Every backup was heard, as far as there are any."""
+        self.unsure, self.unvouched = False, not self.vouched
+        self.damaged = self.damaged and self.unvouched
 
     def check_for(self, index: int) -> ReplicaCheck:
         """Where I stand as the owner, for the backup at this index."""
@@ -254,15 +318,22 @@ class Holding:
         return tuple(copy for copy in self if not copy.goes_to(hottest))
 
     def forget(self, name: bytes) -> MutationsRecord:
-        """Have a name no more; what is to be written about it."""
-        copy = self.copies.pop(name)
+        """Have a name no more; what is to be written about it: a copy that never had anything. As
+        far as the last one had come, an empty one would look whole after a restart, and might be
+        chosen for the owner's."""
+        del self.copies[name]
         self.space.forget(name)
         emptied = build(ABSENT, Kind.EMPTIED, NEVER, b"")
-        return copy.record(self.partition, ((b"", emptied),))
+        begun = Lineage.starting(self.generation, 0).segments
+        stand = FragmentStand(name, stand_of(Vector(self.generation)), begun)
+        return MutationsRecord(
+            self.partition, self.generation, name, ((b"", emptied),), stand, 1, clean=True
+        )
 
     def expect(self, index: int) -> None:
         """A migration is to give me this index."""
         self.target = index
+        self.taken = 0
         for copy in self:
             if copy.goes_to(index):
                 copy.expect(index)
@@ -282,15 +353,17 @@ class Holding:
         """Find out what is missing here; whether anything is."""
         for each in check.fragments:
             _measure(self.copy(each.name).worth, each)
-        self.unverified = False
-        return self.lacking()
+        self.unverified = self.unsure = False
+        lacking = self.lacking()
+        self.damaged = self.damaged and lacking
+        return lacking
 
     def arrived(self) -> None:
         """It is committed."""
         for copy in self:
             copy.arrived()
         self.index, self.target = self.target, NO_INDEX
-        self.doubtful = self.unverified = False
+        self.doubtful = self.unverified = self.damaged = self.unsure = False
 
     def unexpected(self) -> None:
         """It has failed."""

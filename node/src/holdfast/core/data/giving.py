@@ -2,7 +2,9 @@
 
 Rules (seed 003; seed 004; `design/3` §5, §6)
 ---------------------------------------------
-* Only the owner gives, and only to a member that its row or a migration under way names.
+* The owner gives, and only to a member that its row or a migration under way names. The exception
+  is an owner that comes back and may have lost its end: its backups give it what they have beyond
+  that, if they are sure of it (`pulling`).
 * For each fragment the cheapest way that is known to be enough: *nothing* where the copy stands on
   my history where I stand; *changes* where the journal reaches back to where it is sure of; else
   the *leaves* in which the trees differ; *whole* where it has nothing.
@@ -17,6 +19,9 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
 
 What can go wrong
 -----------------
+*The permit is over before its taker is*: it was cut off for too long. It is told so with its next
+pull, and asks anew.
+
 *A page is asked for again*: pages are made from what is there now, so it may be newer. That is
 right: records merge by their versions.
 """
@@ -29,7 +34,7 @@ from typing import Final
 
 from holdfast.core.context import Context
 from holdfast.core.data.content import differing_leaves, keys_in, records_of
-from holdfast.core.data.copies import Copy, Holding
+from holdfast.core.data.copies import Copy, Holding, lineage_of
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.journal import Gap
 from holdfast.core.data.vectors import Known, Point
@@ -55,7 +60,9 @@ ENTRY_BYTES: Final = 48
 PERMIT_RETRIES: Final = 20
 """A taker that was silent for so many retries has forgotten its end."""
 
-Taker = tuple[MemberId, PartitionId]
+Taker = tuple[MemberId, int, PartitionId]
+"""A stay of a member: one that was started again numbers its questions anew, and a plan that was
+made for the stay before says nothing of what was written since."""
 
 
 @dataclass(slots=True)
@@ -65,6 +72,8 @@ class Gift:
     id: int
     plan: SyncPlan
     until: int
+    back: bool
+    """Whether it goes to the owner, from a backup."""
     keys: dict[bytes, Sequence[tuple[int, bytes]]] = field(default_factory=dict)
     """By fragment: what lies in the leaves that differ, or everything, with its leaf."""
 
@@ -93,8 +102,8 @@ class Giving:
         """Return the permits of those who have gone or are silent."""
         view, now = self.context.view, self.context.now
         for taker, gift in tuple(self.gifts.items()):
-            gone = view is None or view.find(taker[0]) is None
-            if gone or now >= gift.until or not self._owned(taker[1]):
+            gone = view is None or not view.has(taker[0], taker[1])
+            if gone or now >= gift.until or not (gift.back or self._owned(taker[2])):
                 del self.gifts[taker]
 
     def _owned(self, partition: PartitionId) -> Holding | None:
@@ -108,53 +117,75 @@ class Giving:
 
     def on_ask(self, origin: Origin, ask: SyncAsk) -> None:
         """Somebody wants a partition brought up to date."""
-        holding = self._owned(ask.partition)
-        if holding is None or holding.reign != ask.reign:
+        holding = self._of(origin, ask) if ask.recall else self._asked(origin, ask)
+        if holding is None:
             return
-        if (origin.id, ask.index) not in self._takers_of(ask.partition):
-            return
-        taker = (origin.id, ask.partition)
+        taker = taker_of(origin, ask.partition)
         gift = self.gifts.get(taker)
         if gift is None or gift.id != ask.id:
             self.gifts.pop(taker, None)
             if len(self.gifts) >= self.context.config.syncs_parallel_max:
-                refusal = SyncPlan(ask.id, ask.partition, holding.reign, (), "no permit")
+                refusal = SyncPlan(ask.id, ask.partition, ask.reign, (), "no permit")
                 self.context.send(origin.address, refusal)
                 return
             gift = self.gifts[taker] = self._gift(holding, ask)
         self.context.send(origin.address, gift.plan)
 
+    def _asked(self, origin: Origin, ask: SyncAsk) -> Holding | None:
+        """What I own, if it goes to whoever asks."""
+        holding = self._owned(ask.partition)
+        if holding is None or holding.reign != ask.reign:
+            return None
+        return holding if (origin.id, ask.index) in self._takers_of(ask.partition) else None
+
+    def _of(self, origin: Origin, ask: SyncAsk) -> Holding | None:
+        """What I have as a backup of this owner, by the row that both of us know."""
+        row, holding = self.context.table.row(ask.partition), self.holdings.get(ask.partition)
+        if holding is None or (row.owner, row.reign) != (origin.id, ask.reign):
+            return None
+        return holding if 0 < holding.index == row.index_of(self.context.me.id) else None
+
     def _gift(self, holding: Holding, ask: SyncAsk) -> Gift:
         self._flush()
         claims = {claim.name: claim for claim in ask.fragments}
-        plan = SyncPlan(ask.id, ask.partition, holding.reign, (), "")
-        gift = Gift(ask.id, plan, self._until())
+        plan = SyncPlan(ask.id, ask.partition, ask.reign, (), "")
+        gift = Gift(ask.id, plan, self._until(), back=ask.recall)
+        sure = gift.back and self._is_sure(holding)
         fragments = tuple(
-            self._plan(gift, copy, claims.get(copy.name))
+            self._plan(gift, copy, claim)
             for copy in holding
             if copy.goes_to(ask.index)
+            for claim in (claims.get(copy.name) or unknown(copy.name),)
+            if not gift.back or is_beyond(holding, copy, claim)
         )
-        gift.plan = SyncPlan(ask.id, ask.partition, holding.reign, fragments, "")
+        gift.plan = SyncPlan(ask.id, ask.partition, ask.reign, fragments, "", sure)
         return gift
 
-    def _plan(self, gift: Gift, copy: Copy, claim: Claimed | None) -> FragmentPlan:
+    def _is_sure(self, holding: Holding) -> bool:
+        """Whether my copy has whatever its owner has acknowledged."""
+        config, index = self.context.config, holding.index
+        if holding.unsure or holding.doubtful:
+            return False
+        every = all(kind.backups >= index for kind in (config.unnamed, *config.names.values()))
+        return every and all(copy.is_sound() for copy in holding)
+
+    def _plan(self, gift: Gift, copy: Copy, claim: Claimed) -> FragmentPlan:
         stand, fragment = copy.standing(), copy.fragment
-        if claim is None:
-            claim = Claimed(copy.name, (0, 0), (0, 0), True, b"")
+        depth = fragment.settings.merkle_depth
         known = Known(Point(*claim.whole), Point(*claim.reached))
-        if known.whole.epoch and copy.lineage.includes(known):
-            if known.whole.counter == copy.vector.counter:
-                return FragmentPlan(stand, Way.NOTHING, (), (), ())
+        if known.whole.epoch and lineage_of(stand.lineage).includes(known):
+            if known.whole.counter == stand.stand.counter:
+                return FragmentPlan(stand, Way.NOTHING, (), (), (), depth)
             changed = self._changes(copy, known)
             if changed is not None:
-                return FragmentPlan(stand, Way.CHANGES, changed, (), ())
+                return FragmentPlan(stand, Way.CHANGES, changed, (), (), depth)
         locks = tuple((key, fragment.lock_record(key)) for key in fragment.locks)
         if claim.empty:
             gift.keys[copy.name] = [(-1, key) for key in fragment.records]
-            return FragmentPlan(stand, Way.WHOLE, (), locks, ())
+            return FragmentPlan(stand, Way.WHOLE, (), locks, (), depth)
         leaves = differing_leaves(fragment, claim.digest)
-        gift.keys[copy.name] = sorted(keys_in(fragment, frozenset(leaves)))
-        return FragmentPlan(stand, Way.LEAVES, (), locks, leaves)
+        gift.keys[copy.name] = sorted(keys_in(fragment, frozenset(leaves), depth))
+        return FragmentPlan(stand, Way.LEAVES, (), locks, leaves, depth)
 
     def _changes(self, copy: Copy, known: Known) -> Mutations | None:
         keys = copy.journal.since(known)
@@ -168,9 +199,14 @@ class Giving:
 
     def on_pull(self, origin: Origin, pull: SyncPull) -> None:
         """The next page of a fragment."""
-        gift = self.gifts.get((origin.id, pull.partition))
-        holding = self._owned(pull.partition)
-        if gift is None or gift.id != pull.id or holding is None:
+        gift = self.gifts.get(taker_of(origin, pull.partition))
+        holding = self.holdings.get(pull.partition)
+        row = self.context.table.row(pull.partition)
+        if holding is None or not (holding.reign or row.owner == origin.id):
+            return
+        if gift is None or gift.id != pull.id:
+            over = SyncPlan(pull.id, pull.partition, holding.reign, (), "the permit is over")
+            self.context.send(origin.address, over)
             return
         gift.until = self._until()
         fragment = holding.copy(pull.name).fragment
@@ -230,10 +266,33 @@ class Giving:
 
     def on_end(self, origin: Origin, end: SyncEnd) -> None:
         """The taker has what it wanted, or wants it no more."""
-        taker = (origin.id, end.partition)
+        taker = taker_of(origin, end.partition)
         gift = self.gifts.get(taker)
         if gift is not None and gift.id == end.id:
             del self.gifts[taker]
+
+
+def taker_of(origin: Origin, partition: PartitionId) -> Taker:
+    """Who speaks of this partition, in its present stay."""
+    return origin.id, origin.incarnation, partition
+
+
+def unknown(name: bytes) -> Claimed:
+    """Of a fragment that the taker has never heard of."""
+    return Claimed(name, (0, 0), (0, 0), True, b"")
+
+
+def is_beyond(holding: Holding, copy: Copy, claim: Claimed) -> bool:
+    """Whether a backup's copy has what its owner's files may lack, and lacks nothing of them.
+
+    Whoever is sure where it stands is compared by that. Else only who had each acknowledged write
+    may be taken for more.
+    """
+    if not copy.is_sound():
+        return False
+    if claim.reached != (0, 0) or claim.empty:
+        return tuple(copy.worth.held.point) > claim.reached
+    return not holding.unsure and holding.index <= copy.fragment.settings.backups
 
 
 def whole_page(pull: SyncPull, fragment: Fragment, keys: Sequence[tuple[int, bytes]]) -> SyncPage:

@@ -14,6 +14,11 @@ What can go wrong
 -----------------
 *The migration fails.* What was provisional goes; what was here before stays, with what came to it:
 it is newer, and it is fenced or a backup's as before.
+*The power was gone*, and what I wrote last was not synced: I ask my backups what they have beyond
+it before I lead (`pulling`), and say that writes may be lost if none of them is sure to have all.
+*I was not listed for a while.* Writes went on without me, and nothing here tells of them: what I
+have is taken for current only when its owner has said so. If I am to lead before that, I say that
+writes may be lost.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from holdfast.core.data.copies import Holding
 from holdfast.core.effects import NoticeKind
 from holdfast.core.events import Image
 from holdfast.core.messages import Fragment
+from holdfast.core.stores.fragment import Written
 from holdfast.core.stores.settings import NameSettings
 from holdfast.core.stores.space import INTERNAL
 from holdfast.core.table import Row
@@ -37,6 +43,12 @@ class Holdings:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.here: dict[PartitionId, Holding] = {}
+        self._resuming: dict[PartitionId, None] = {}
+        """Partitions that may be waiting for a reign to go on in."""
+        self.moves = 0
+        """How often a holding came or went."""
+        self.written: Written = []
+        """Fragments that were changed here and not flushed yet, once for each mutation."""
 
     def settings_of(self, name: bytes) -> NameSettings:
         """What is configured for a name; the internal one goes wherever any name goes."""
@@ -54,17 +66,24 @@ class Holdings:
 
     def begin(self, partition: PartitionId, generation: int) -> Holding:
         """Empty data of a new history, whatever was here."""
-        holding = Holding(partition, self.settings_of, generation)
+        holding = Holding(partition, self.settings_of, generation, self.written)
         self.here[partition] = holding
+        self.moves += 1
         return holding
 
     def recover(self, image: Image) -> None:
         """What the files have: fenced, until a row says otherwise."""
         for partition, generation, _ in image.fragments:
-            self.begin(partition, generation).unverified = True
+            holding = self.begin(partition, generation)
+            holding.unverified, holding.unsure = True, image.unsure
+        for partition in image.damaged:
+            if partition in self.here:
+                self.here[partition].damaged = self.here[partition].unsure = True
         for row in image.rows:
             if row.owner == self.context.me.id and row.partition in self.here:
-                self.here[row.partition].owned = row.reign
+                holding = self.here[row.partition]
+                holding.owned = row.reign
+                holding.ended = row.reign if holding.unsure else 0
         for found in image.data:
             self.here[found.partition].copy(found.stand.name).recover(found)
 
@@ -89,6 +108,7 @@ class Holdings:
         holding.unexpected()
         if partition not in self.context.fragments:
             del self.here[partition]
+            self.moves += 1
             self.context.forget(partition)
         else:
             self.tidy(holding)
@@ -113,6 +133,7 @@ class Holdings:
     def _lead(self, holding: Holding, row: Row) -> None:
         if not holding.may_lead(row.reign):
             holding.resuming = True
+            self._resuming[row.partition] = None
         elif holding.reign != row.reign:
             missing = self._missing(holding, row)
             if missing:
@@ -121,6 +142,10 @@ class Holdings:
 
     def _missing(self, holding: Holding, row: Row) -> str:
         """Why what I have may not be all that was acknowledged; empty when it is."""
+        if holding.unvouched and not holding.damaged:
+            return "what I wrote last may not be on my disk, and nobody who has all of it was there"
+        if holding.damaged:
+            return "my files were damaged, and nobody could be asked before I had to lead"
         if holding.reign or holding.resuming or row.reign in (holding.generation, holding.owned):
             return ""
         if holding.lacking():
@@ -130,18 +155,38 @@ class Holdings:
             return f"nobody is left who had every name; I was at index {holding.index}"
         return ""
 
+    def unsettled(self) -> bool:
+        """Whether files may still lack something that nobody has been asked for."""
+        return any(holding.unsettled for holding in self.here.values())
+
     def resumes(self) -> tuple[tuple[PartitionId, int], ...]:
         """Partitions that are mine, and in whose reign I have written before a restart: what I
         wrote last may have been lost, so I must not number anything in it again."""
-        waiting = (holding for holding in self.here.values() if holding.resuming)
-        rows = (self.context.table.row(holding.partition) for holding in waiting)
-        return tuple((row.partition, row.reign) for row in rows if row.owner == self.context.me.id)
+        if not self._resuming:
+            return ()
+        over = [place for place in self._resuming if not self._is_resuming(place)]
+        for place in over:
+            del self._resuming[place]
+        rows = map(self.context.table.row, self._resuming)
+        return tuple(
+            (row.partition, row.reign)
+            for row in rows
+            if row.owner == self.context.me.id and not self.here[row.partition].recalls
+        )
+
+    def _is_resuming(self, partition: PartitionId) -> bool:
+        holding = self.here.get(partition)
+        return holding is not None and holding.resuming
 
     def drop(self, partition: PartitionId) -> None:
         """Have it no more."""
         self.here.pop(partition, None)
+        self.moves += 1
 
     def reset(self) -> None:
-        """A new stay begins: no migration is under way."""
+        """A new stay begins: no migration is under way, and what I did not own may be out of date:
+        while I was not listed, nobody waited for me."""
         for partition in tuple(self.here):
             self.unexpected(partition)
+        for holding in self.here.values():
+            holding.unverified |= not holding.reign

@@ -38,6 +38,7 @@ What can go wrong
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -142,6 +143,21 @@ class Journal:
         if size > self._size_max or len(keys) > self._entries_max:
             self._trim()
 
+    def extend(self, before: int, mutations: Sequence[tuple[bytes, bytes]]) -> int:
+        """These mutations, keys and payloads, have been applied after that many; their bytes."""
+        if before != self._next - 1:
+            self._skip_to(before + 1)
+        keys, payloads, size = self._keys, self._payloads, 0
+        for key, payload in mutations:
+            keys.append(key)
+            payloads.append(payload)
+            size += len(key) + len(payload)
+        self._next += len(mutations)
+        self._size = total = self._size + size
+        if total > self._size_max or len(keys) > self._entries_max:
+            self._trim()
+        return size
+
     def begin(self, lineage: Lineage) -> None:
         """The history goes on as this one: a new owner, or more is known of the same.
 
@@ -212,6 +228,8 @@ class Journal:
         self._next = counter + 1
 
     def _trim(self) -> None:
+        if not self._entries_max:
+            self._restart(self._next - 1)
         while self._size > self._size_max or len(self._keys) > self._entries_max:
             self._drop(len(self._keys) // TRIMMED_SHARE or 1)
 

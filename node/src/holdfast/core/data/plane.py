@@ -23,28 +23,42 @@ What can go wrong
 
 from __future__ import annotations
 
-import binascii
+from binascii import crc_hqx
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.core.context import Context
 from holdfast.core.data.copies import Holding
+from holdfast.core.data.gates import (
+    NO_SINGLE,
+    SINGLES,
+    SLOT_MASK,
+    SLOTS,
+    Gate,
+    Single,
+    partitions_of_slots,
+)
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.replication import Replication
+from holdfast.core.data.sessions import Session, Sessions
 from holdfast.core.data.tickets import AGAIN, UNKNOWN, Desk, Ticket
+from holdfast.core.events import Batch
 from holdfast.core.serving import Serving
-from holdfast.core.stores.catalogue import look_up
-from holdfast.core.stores.command import Blocked, Call, Command, Gather, Trait
+from holdfast.core.stores.catalogue import ALL
+from holdfast.core.stores.command import Blocked, Call, Command, Gather, Trait, wrong_arity
+from holdfast.core.stores.eviction import OUT_OF_MEMORY
 from holdfast.core.stores.replies import OK, array, error, integer
-from holdfast.core.stores.space import name_of
+from holdfast.core.stores.space import STAGING, Space, name_of
 from holdfast.errors import CommandError
 from holdfast.ids import Millis, PartitionId
 
 Serves = Callable[[PartitionId, Millis], Serving]
-SLOTS: Final = 16_384
+Act = Callable[[Holding, Call], tuple[bytes, Sequence[bytes]]]
+"""What is done in a partition: the reply, and the keys that were written."""
 TRY_COMMANDS_AGAIN: Final = "try commands again"
 WAIT_MS: Final = 20
 
@@ -57,17 +71,46 @@ NO_OWNER: Final = "CLUSTERDOWN nobody owns the key's partition at this moment; t
 NO_WRITES: Final = (
     "CLUSTERDOWN the cluster's state accepts no writes; ask for another state or wait for it"
 )
+DISK_FULL: Final = (
+    "MISCONF the disk of this member is nearly full; writes are refused until there is room, reads"
+    " go on"
+)
+BACKUP_FULL: Final = (
+    "MISCONF the disk of a member that has to keep a backup of this is nearly full;"
+    " what would write is refused until it has room"
+)
+NONE: Final[dict[bytes, Single]] = {}
+"""The single commands of a session that is apart."""
 HANDING_OVER: Final = "TRYAGAIN the key's partition is being handed over; try again"
 
 
 def slot_of(key: bytes) -> int:
-    """Redis' hash slot of a key."""
+    """Redis' hash slot of a key: by its CRC-16, or that of what stands in its first braces."""
     start = key.find(b"{")
     if start >= 0:
         end = key.find(b"}", start + 1)
         if end > start + 1:
             key = key[start + 1 : end]
-    return binascii.crc_hqx(key, 0) % SLOTS
+    return crc_hqx(key, 0) & SLOT_MASK
+
+
+class Front(Protocol):
+    """Who answers what is not about keys, and sessions that are apart."""
+
+    def run(self, session: Session, args: list[bytes], ticket: Ticket, /) -> bytes | Blocked:
+        """The reply of one command."""
+
+    def at_once(self, session: Session, args: list[bytes], ticket: Ticket, /) -> bytes | None:
+        """What is known of the reply, if the command goes to another member without a look."""
+
+    def elsewhere(
+        self, session: Session, args: list[bytes], ticket: Ticket, refusal: Elsewhere, /
+    ) -> bytes | Blocked:
+        """What is known of the reply of a command that is not for here."""
+
+
+class Elsewhere(CommandError):
+    """The key is not here, or not any more, or not yet: nothing was done."""
 
 
 class Wait(Exception):
@@ -103,35 +146,77 @@ class Plane:
         self.replication = replication
         self.desk = desk
         self.call = Call(now=0, random=random)
+        self.sessions = Sessions(context)
+        self.front: Front
+        self.commands = 0
+        """How many clients have sent here."""
         self.waiting: dict[int, Waiting] = {}
         self._serving = serving
+        self._gates: list[Gate | None] = [None] * context.config.partition_count
+        self.opened: list[PartitionId] = []
+        """Partitions that have a gate."""
+        self._partitions = partitions_of_slots(context.config.partition_count)
+        kinds = (context.config.unnamed, *context.config.names.values())
+        self._most = max(each.backups for each in kinds)
+        self._alike = all(each.backups == self._most for each in kinds)
+        """Whether every name asks for the same number of synchronous backups."""
 
-    def execute(self, session: int, commands: Iterable[list[bytes]], wall: int) -> None:
-        """A batch of one session."""
+    def execute(self, batches: Iterable[Batch], wall: int) -> None:
+        """Batches of sessions."""
         self.call.now = wall
-        waiting = self.waiting.get(session)
-        if waiting is not None:
-            waiting.commands.extend(commands)
-            return
-        self._run(session, deque(commands))
+        for session, commands in batches:
+            self.commands += len(commands)
+            waiting = self.waiting.get(session)
+            if waiting is not None:
+                waiting.commands.extend(commands)
+            else:
+                self._run(session, commands)
+
+    def shut(self) -> None:
+        """What may be served has to be looked at anew."""
+        for partition in self.opened:
+            self._gates[partition] = None
+        self.opened.clear()
 
     def close(self, session: int) -> None:
         """The client has gone."""
         self.waiting.pop(session, None)
+        self.sessions.close(session)
         self.desk.close(session)
 
     def advance(self, wall: int) -> None:
         """Try again what had to wait; answer what has waited for too long."""
         self.call.now = wall
-        now = self.context.now
-        self.desk.expire(now)
+        self.desk.expire(self.context.now)
+        self.context.timers.clear(TRY_COMMANDS_AGAIN)
+        self._retry_all()
+
+    def go_on(self, wall: int) -> None:
+        """Try again what may not have to wait any more, now that something was written."""
+        self.call.now = wall
+        if self.waiting and self.holdings.written:
+            self._retry_all()
+        else:
+            self._wake()
+
+    def retry(self, session: int) -> None:
+        """What this session waited for may be over."""
+        if session in self.waiting:
+            self._retry(session)
+
+    def _retry_all(self) -> None:
         for session in tuple(self.waiting):
             self._retry(session)
-        deadline = self.desk.next_deadline()
+        self._wake()
+
+    def _wake(self) -> None:
+        """See to it that time runs out."""
+        deadline, timers = self.desk.next_deadline(), self.context.timers
         if self.waiting:
-            deadline = min(deadline or now + WAIT_MS, now + WAIT_MS)
-        if deadline is not None:
-            self.context.timers.set(TRY_COMMANDS_AGAIN, max(deadline, now + 1))
+            soon = self.context.now + WAIT_MS
+            timers.set(TRY_COMMANDS_AGAIN, soon if deadline is None else min(deadline, soon))
+        elif deadline is not None and not timers.running(TRY_COMMANDS_AGAIN):
+            timers.set(TRY_COMMANDS_AGAIN, deadline)
 
     def _retry(self, session: int) -> None:
         waiting = self.waiting.pop(session)
@@ -151,55 +236,109 @@ class Plane:
     # One batch ------------------------------------------------------------------------------------
 
     def _run(
-        self, session: int, commands: deque[list[bytes]], waited: Waiting | None = None
+        self, session: int, commands: Sequence[list[bytes]], waited: Waiting | None = None
     ) -> None:
-        ticket = self._ticket(session)
-        self.call.session = b"%d" % session
-        while commands:
-            try:
-                reply = self._one(commands[0], ticket)
-            except CommandError as refusal:
-                reply = error(refusal.message)
-            except Wait:
-                reply = Blocked((), self._patience(), error(HANDING_OVER))
-            if isinstance(reply, Blocked):
-                self._wait(session, commands, reply, waited)
+        """The commands of one session, until one has to wait."""
+        call, gates, partitions, alike = self.call, self._gates, self._partitions, self._alike
+        written, writing = self.holdings.written, self.desk.writing
+        who, ticket = self.sessions.of(session), self._ticket(session)
+        call.session, call.dialect = who.owner, who.dialect
+        singles = NONE if who.apart else SINGLES
+        replies, own = ticket.replies, ticket.keys
+        unsafe: dict[Gate, None] = {}
+        count = len(written)
+        for args in commands:
+            function, least, most, otherwise = singles.get(args[0], NO_SINGLE)
+            if least <= len(args) <= most:
+                key = args[1]
+                slot = slot_of(key) if b"{" in key else crc_hqx(key, 0) & SLOT_MASK
+                gate = gates[partitions[slot]]
+                if gate is not None:
+                    try:
+                        reply = function(gate.space, call, args)
+                    except CommandError as refusal:
+                        reply = error(refusal.message)
+                    if len(written) != count:
+                        count = len(written)
+                        if gate.streams:
+                            if not alike:
+                                gate = self._narrowed(gate, key)
+                            unsafe[gate] = own[key] = None
+                            ticket.unsure.append((len(replies), otherwise))
+                    elif writing or own:
+                        self.read((key,), len(replies), ticket)
+                    replies.append(reply)
+                    continue
+            found = self._slowly(who, args, ticket)
+            if isinstance(found, Blocked):
+                left = deque(islice(commands, len(replies), None))
+                self._wait(session, left, found, None if replies else waited)
                 break
-            ticket.replies.append(reply)
-            commands.popleft()
-            waited = None
-        if ticket.replies:
+            count = len(written)
+            replies.append(found)
+            singles = NONE if who.apart else SINGLES
+        if unsafe:
+            self.replication.await_backups(unsafe, ticket)
+        if replies:
             self.desk.queue(ticket)
+
+    def _slowly(self, who: Session, args: list[bytes], ticket: Ticket) -> bytes | Blocked:
+        """Any command, wherever its keys are."""
+        try:
+            if who.forwards and not who.apart:
+                found = self.front.at_once(who, args, ticket)
+                if found is not None:
+                    return found
+            return self._one(who, args, ticket)
+        except Elsewhere as refusal:
+            if who.forwards:
+                return self.front.elsewhere(who, args, ticket, refusal)
+            return error(refusal.message)
+        except CommandError as refusal:
+            return error(refusal.message)
+        except Wait:
+            return Blocked((), self._patience(), error(HANDING_OVER))
+        finally:
+            self.call.may_write = True
 
     def _patience(self) -> int:
         return self.call.now + self.context.config.operation_timeout_ms
 
     def _wait(
-        self, session: int, commands: deque[list[bytes]], blocked: Blocked, waited: Waiting | None
+        self,
+        session: int,
+        commands: deque[list[bytes]],
+        blocked: Blocked,
+        waited: Waiting | None,
     ) -> None:
         """The first command keeps the deadline that it was given at first."""
         until, otherwise = blocked.until, blocked.otherwise
         for_keys = bool(blocked.keys)
-        if waited is not None and waited.for_keys is for_keys:
+        if waited is None or not waited.otherwise or not otherwise:
+            pass  # who waits for something else's end has no deadline of its own
+        elif waited.for_keys is for_keys:
             until, otherwise = waited.until, waited.otherwise
         self.waiting[session] = Waiting(commands, until, otherwise, for_keys)
 
-    def _one(self, args: list[bytes], ticket: Ticket) -> bytes | Blocked:
-        command = look_up(args)
+    def _one(self, who: Session, args: list[bytes], ticket: Ticket) -> bytes | Blocked:
+        command = ALL.find(args[0])
+        if who.apart or command is None or not command.keys[0]:
+            return self.front.run(who, args, ticket)
+        if not command.fits(len(args)):
+            raise wrong_arity(command.name)
         keys = [args[place] for place in command.key_indexes(len(args))]
-        if not keys:
-            raise CommandError("ERR this command is not about keys")
         parts: dict[PartitionId, list[int]] = {}
         for place, key in enumerate(keys):
-            parts.setdefault(self._partition_of(key), []).append(place)
+            parts.setdefault(self.partition_of(key), []).append(place)
         if len(parts) == 1:
-            return self._on_partition(next(iter(parts)), command, args, keys, ticket)
+            return self.on_partition(next(iter(parts)), command, args, keys, ticket)
         if command.gather is Gather.NONE:
             raise CommandError(CROSS_SLOT)
         return self._gather(parts, command, args, keys, ticket)
 
-    def _partition_of(self, key: bytes) -> PartitionId:
-        return PartitionId(slot_of(key) * self.context.config.partition_count >> 14)
+    def partition_of(self, key: bytes) -> PartitionId:
+        """Where a key lives."""
+        return self._partitions[slot_of(key)]
 
     def _gather(
         self,
@@ -211,7 +350,7 @@ class Plane:
     ) -> bytes:
         """Once for each partition; all of them have to be here."""
         for partition in parts:
-            self._check(partition, command, keys[parts[partition][0]])
+            self.check(partition, command.traits, keys[parts[partition][0]])
         step = command.keys[2]
         total, items, place_of = 0, [b""] * len(keys), command.keys[0]
         for partition, places in parts.items():
@@ -219,7 +358,7 @@ class Plane:
             for place in places:
                 start = place_of + place * step
                 own += args[start : start + step]
-            reply = self._on_partition(
+            reply = self.on_partition(
                 partition, command, own, [keys[place] for place in places], ticket
             )
             assert isinstance(reply, bytes), "nothing that gathers waits"
@@ -234,33 +373,43 @@ class Plane:
 
     # One partition --------------------------------------------------------------------------------
 
-    def _check(self, partition: PartitionId, command: Command, key: bytes) -> Holding:
+    def check(self, partition: PartitionId, traits: Trait, key: bytes | None) -> Holding:
         """Refuse, or have it wait, unless it may run here and now."""
         serving = self._serving(partition, self.context.now)
         self.call.may_write = serving is Serving.ALL
-        if serving is Serving.ALL or (
-            serving is Serving.READS and Trait.WRITE not in command.traits
-        ):
-            holding = self.holdings.get(partition)
-            if holding is not None and holding.reign:
-                return holding
+        if serving is Serving.ALL or (serving is Serving.READS and Trait.WRITE not in traits):
+            has_room = self._check_room(partition, traits)
+            holding = self.holdings.here[partition]
+            if serving is Serving.ALL and has_room:
+                self._open(holding)
+            return holding
         row = self.context.table.row(partition)
         if row.owner is None:
-            raise CommandError(NO_OWNER)
+            raise Elsewhere(NO_OWNER)
         if row.owner != self.context.me.id:
             view = self.context.view
             owner = None if view is None else view.find(row.owner)
             if owner is None:
-                raise CommandError(NO_OWNER)
-            raise CommandError(f"MOVED {slot_of(key)} {owner.address}")
+                raise Elsewhere(NO_OWNER)
+            slot = -(-partition * SLOTS // len(self._gates)) if key is None else slot_of(key)
+            raise Elsewhere(f"MOVED {slot} {owner.endpoints.cluster or owner.address}")
         if self.replication.participation.is_handing_over(partition):
             raise Wait
         view = self.context.view
         if serving is Serving.READS and view is not None and not view.attributes.accepts_writes:
             raise CommandError(NO_WRITES)
-        raise CommandError(NOT_SERVING)
+        raise Elsewhere(NOT_SERVING)
 
-    def _on_partition(
+    def _check_room(self, partition: PartitionId, traits: Trait) -> bool:
+        """Refuse what can't be kept; whether there is room for anything else as well."""
+        no_room = self._no_room(partition)
+        if no_room and Trait.WRITE in traits:
+            raise CommandError(no_room)
+        if self.context.memory_full and Trait.GROWS in traits:
+            raise CommandError(OUT_OF_MEMORY)
+        return not no_room and not self.context.memory_full
+
+    def on_partition(
         self,
         partition: PartitionId,
         command: Command,
@@ -268,28 +417,80 @@ class Plane:
         keys: list[bytes],
         ticket: Ticket,
     ) -> bytes | Blocked:
-        holding = self._check(partition, command, keys[0])
-        space = holding.space
-        before = _written(holding, keys)
-        try:
-            reply = command.function(space, self.call, args)
-        finally:  # whoever is refused may have found something expired, or made room
-            wrote = _written(holding, keys) != before
-            if wrote:
-                self.replication.touched[partition] = None
-        place = len(ticket.replies)
+        """A command about these keys of a partition, or about all that is in it."""
+        holding = self.check(partition, command.traits, keys[0] if keys else None)
+        written = self.holdings.written
+        before = len(written)
+        reply = command.function(holding.space, self.call, args)
+        if isinstance(reply, Blocked):
+            return reply  # nothing is told yet, so nothing has to be safe
+        wrote, writes = len(written) != before, Trait.WRITE in command.traits
+        self._await_barrier(partition, ticket, wrote=wrote)
+        if wrote:
+            gate = self._gate(holding, keys)
+            self._wrote(gate, keys, ticket, UNKNOWN if writes else AGAIN)
+        else:
+            self.read(keys, len(ticket.replies), ticket)
+        if Trait.KEYSPACE in command.traits:
+            self.read(tuple(self.desk.writing), len(ticket.replies), ticket)
+        return reply
+
+    def on_whole(self, partition: PartitionId, traits: Trait, act: Act, ticket: Ticket) -> bytes:
+        """What is about a partition as such. What it reads is told when it is safe; what it writes,
+        when as many backups have it as any name asks for; that there was nothing to be done, when
+        what had been done before it is safe."""
+        own = b"%b %d" % (STAGING, partition)
+        holding = self.check(partition, traits, None)
+        before = len(self.holdings.written)
+        reply, keys = act(holding, self.call)
+        wrote = len(self.holdings.written) != before
+        self._await_barrier(partition, ticket, wrote=wrote)
+        if wrote:
+            row = self.context.table.row(partition)
+            streams = self.replication.synchronous(row, self._most)
+            self._wrote(Gate(partition, holding.space, streams), (*keys, own), ticket, UNKNOWN)
+        else:
+            before_it = (own,) if Trait.WRITE in traits else tuple(self.desk.writing)
+            self.read(before_it, len(ticket.replies), ticket)
+        return reply
+
+    def _await_barrier(self, partition: PartitionId, ticket: Ticket, *, wrote: bool) -> None:
+        """What my reign began with is not safe yet."""
         barrier = self.replication.barriers.get(partition)
         if barrier is not None and not barrier.done:
             ticket.await_other(barrier)
-            ticket.unsure.append((place, UNKNOWN if wrote else AGAIN))
-        if wrote:
-            self._wrote(partition, keys, ticket)
-            ticket.unsure.append((place, UNKNOWN if Trait.WRITE in command.traits else AGAIN))
-        else:
-            self._read(keys, place, ticket)
-        return reply
+            ticket.unsure.append((len(ticket.replies), UNKNOWN if wrote else AGAIN))
 
-    def _read(self, keys: list[bytes], place: int, ticket: Ticket) -> None:
+    def _gate(self, holding: Holding, keys: Sequence[bytes]) -> Gate:
+        """With whom a write of these keys waits for."""
+        partition = holding.partition
+        row = self.context.table.row(partition)
+        backups = max((self._backups_of(holding.space, key) for key in keys), default=0)
+        return Gate(partition, holding.space, self.replication.synchronous(row, backups))
+
+    def _narrowed(self, gate: Gate, key: bytes) -> Gate:
+        """The same for a key whose name may ask for fewer backups than others."""
+        return self._gate(self.holdings.here[gate.partition], (key,))
+
+    def _no_room(self, partition: PartitionId) -> str:
+        """Why nothing more can be kept; empty when it can. What a backup could not keep would wait
+        for it, and end with nobody knowing whether it was done."""
+        if self.context.disk_full:
+            return DISK_FULL
+        streams = self.replication.synchronous(self.context.table.row(partition), self._most)
+        return BACKUP_FULL if any(stream.full for stream in streams) else ""
+
+    def _open(self, holding: Holding) -> None:
+        """Let the next commands in without a look."""
+        partition = holding.partition
+        barrier = self.replication.barriers.get(partition)
+        if self._gates[partition] is None and (barrier is None or barrier.done):
+            row = self.context.table.row(partition)
+            streams = self.replication.synchronous(row, self._most)
+            self._gates[partition] = Gate(partition, holding.space, streams)
+            self.opened.append(partition)
+
+    def read(self, keys: Sequence[bytes], place: int, ticket: Ticket) -> None:
         """What is being written, by this batch or another, is not safe to tell yet."""
         for key in keys:
             writer = self.desk.writing.get(key)
@@ -298,27 +499,18 @@ class Plane:
             if writer is not None or key in ticket.keys:
                 ticket.unsure.append((place, AGAIN))
 
-    def _wrote(self, partition: PartitionId, keys: list[bytes], ticket: Ticket) -> None:
-        row = self.context.table.row(partition)
-        backups = max(self._backups_of(partition, key) for key in keys)
-        self.replication.await_backups(row, backups, ticket)
-        ticket.keys.update(dict.fromkeys(keys))
+    def _wrote(self, gate: Gate, keys: Sequence[bytes], ticket: Ticket, otherwise: bytes) -> None:
+        """Have the batch wait until this is safe; nobody may read it before."""
+        if gate.streams:
+            self.replication.await_backups((gate,), ticket)
+            ticket.keys.update(dict.fromkeys(keys))
+            ticket.unsure.append((len(ticket.replies), otherwise))
 
-    def _backups_of(self, partition: PartitionId, key: bytes) -> int:
+    def _backups_of(self, space: Space, key: bytes) -> int:
         """What the key's name asks for; a fragment that it shares may go to fewer."""
-        fragment = self.holdings.here[partition].space.home(key)
+        fragment = space.home(key)
         asked = self.holdings.settings_of(name_of(key)).backups
         return min(asked, fragment.settings.copies - 1)
-
-
-def _written(holding: Holding, keys: Iterable[bytes]) -> list[int]:
-    """How much was written to the fragments of these keys."""
-    space = holding.space
-    counts = [len(space.internal.pending)]
-    for key in keys:
-        fragment = space.look(key)
-        counts.append(0 if fragment is None else len(fragment.pending))
-    return counts
 
 
 def split_array(reply: bytes) -> list[bytes]:

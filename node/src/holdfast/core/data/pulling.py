@@ -13,16 +13,22 @@ Rules
   while records are under way is remembered (`stores.incoming`), so the order does not matter.
 * A fragment is up to date with the vector at which its plan was made, once all pages are here, plus
   the mutations that came in the stream. If any of those was missed, it is dirty still (`vectors`).
-* At most `syncs_parallel_max` partitions are asked for at a time, and a backup's partition once an
-  interval; a migration's as often as it takes.
+* At most `syncs_parallel_max` partitions are asked for at a time (and as many recalled, see below),
+  and a backup's partition once an interval; a migration's as often as it takes.
 
     asked ─► planned ─► fragment by fragment, page by page ─► done: end
       └── no answer: ask again        └── no page: pull again
 
+* An owner that comes back from files that may lack what it wrote last *recalls* before it leads: it
+  asks its listed backups, one after the other, what they have beyond that, in the same way. Then it
+  asks for a new reign (`holdings`). So what a backup acknowledged outlives the owner's disk.
+
 What can go wrong
 -----------------
+*A backup that is asked so never answers*: it is listed no more in the end, and is not waited for.
 *The owner changes.* Its answers are of another reign: the pull is off, and begins again with the
 new owner. *It dies*: the same, once the table says who comes after it.
+*An answer to a question of an earlier stay comes late*: numbers begin with the stay, so it is none.
 """
 
 from __future__ import annotations
@@ -50,10 +56,14 @@ from holdfast.core.data_messages import (
 )
 from holdfast.core.messages import Origin
 from holdfast.core.stores.incoming import Incoming
+from holdfast.core.stores.record import version_at
+from holdfast.core.table import Row
 from holdfast.ids import NO_INDEX, MemberId, PartitionId
 
 PULL_AGAIN: Final = "pull again"
 NOWHERE: Final = (0, 0)
+STAY_SHIFT: Final = 32
+"""The number of a question begins with the stay that asks."""
 
 
 @dataclass(slots=True)
@@ -66,6 +76,10 @@ class Pull:
     index: int
     sent: DataMessage
     sent_at: int
+    recall: bool = False
+    """Whether I am the owner, and ask a backup."""
+    sure: bool = False
+    """Whether who is asked has everything that was ever acknowledged; of a backup."""
     plans: deque[FragmentPlan] = field(default_factory=deque)
     """What is left to do, the present one first."""
     position: int = 0
@@ -82,6 +96,11 @@ class Pulling:
         self.pulls: dict[PartitionId, Pull] = {}
         self.wanted: dict[PartitionId, None] = {}
         self._not_before: dict[PartitionId, int] = {}
+        self.records = 0
+        """Keys whose records came in plans and pages, since this process began; with each of them
+        comes its lock, or that it has none."""
+        self.bytes = 0
+        """Their keys and values."""
         self._last = 0
 
     def reset(self) -> None:
@@ -102,9 +121,7 @@ class Pulling:
         """Ask for what may be asked for; repeat what was not answered."""
         now, patience = self.context.now, self.context.config.retry_ms
         for partition, pull in tuple(self.pulls.items()):
-            row = self.context.table.row(partition)
-            moved = row.owner != pull.owner or row.reign != pull.reign
-            if moved or not self._needs(partition) or self._index(partition) != pull.index:
+            if self._is_off(partition, pull):
                 self._forget(partition)
                 self._not_before.pop(partition, None)
             elif now >= pull.sent_at + patience:
@@ -114,16 +131,35 @@ class Pulling:
                 self._maybe_ask(partition)
         if self.pulls or self.wanted:
             self.context.timers.set(PULL_AGAIN, now + patience)
+        else:
+            self.context.timers.clear(PULL_AGAIN)
+
+    def _is_off(self, partition: PartitionId, pull: Pull) -> bool:
+        """Whether nobody wants it any more, or somebody else is to be asked."""
+        row = self.context.table.row(partition)
+        if row.reign != pull.reign or not self._needs(partition):
+            return True
+        if pull.recall:
+            return pull.owner not in self._backups(row)
+        return row.owner != pull.owner or self._index(partition) != pull.index
+
+    def _backups(self, row: Row) -> tuple[MemberId, ...]:
+        """Who is asked by an owner that may have lost its end."""
+        view = self.context.view
+        assert view is not None
+        return tuple(member for member in row.holders[1:] if view.find(member) is not None)
 
     def _needs(self, partition: PartitionId) -> bool:
         holding = self.holdings.get(partition)
         if holding is None or holding.reign or self._index(partition) < 0:
             return False
-        return _lacks(holding)
+        return holding.recalls or _lacks(holding)
 
     def _index(self, partition: PartitionId) -> int:
         """The index for which data is wanted; what is fenced is left as it is."""
         holding = self.holdings.here[partition]
+        if holding.recalls:
+            return 0
         return holding.index if holding.target == NO_INDEX else holding.target
 
     def _maybe_ask(self, partition: PartitionId) -> None:
@@ -132,48 +168,56 @@ class Pulling:
             return
         row, now = self.context.table.row(partition), self.context.now
         holding = self.holdings.here[partition]
-        if row.owner is None or row.owner == self.context.me.id:
+        source = row.owner
+        if holding.recalls:
+            source = next((each for each in self._backups(row) if each not in holding.heard), None)
+            if source is None:
+                holding.recalled()
+                del self.wanted[partition]
+        if source is None or source == self.context.me.id:
             return
         if now < self._not_before.get(partition, 0):
             return
         config = self.context.config
-        if len(self.pulls) < config.syncs_parallel_max:
+        if self._under_way(recalls=holding.recalls) < config.syncs_parallel_max:
             pause = config.sync_interval_ms if holding.target < 0 else config.retry_ms
             self._not_before[partition] = now + pause
-            self._ask(partition, holding, row.owner, row.reign)
+            self._ask(partition, holding, source, row.reign)
+
+    def _under_way(self, *, recalls: bool) -> int:
+        """Owners that recall don't wait for those that ask others: these may be asking an owner
+        that answers only when it has recalled."""
+        return sum(pull.recall is recalls for pull in self.pulls.values())
 
     def _ask(self, partition: PartitionId, holding: Holding, owner: MemberId, reign: int) -> None:
-        self._last += 1
+        # what was said to an earlier process of this member must not pass for an answer
+        self._last = max(self._last, self.context.me.incarnation << STAY_SHIFT) + 1
         index = self._index(partition)
         holding.awaited = False
         claims = tuple(_claim(copy) for copy in holding if copy.backup is not None)
-        ask = SyncAsk(self._last, partition, reign, index, claims)
-        pull = Pull(self._last, owner, reign, index, ask, self.context.now)
+        ask = SyncAsk(self._last, partition, reign, index, claims, holding.recalls)
+        pull = Pull(self._last, owner, reign, index, ask, self.context.now, holding.recalls)
         self.pulls[partition] = pull
+        holding.transfers = True
         for copy in holding:
-            self._receive(partition, copy)
+            copy.receive()
         self._send(pull, ask)
-
-    def _receive(self, partition: PartitionId, copy: Copy) -> Incoming:
-        place = (partition, copy.name)
-        incoming = self.replicas.incoming.get(place)
-        if incoming is None:
-            incoming = self.replicas.incoming[place] = Incoming(copy.fragment, replaces=False)
-        return incoming
 
     def _send(self, pull: Pull, message: DataMessage) -> None:
         pull.sent, pull.sent_at = message, self.context.now
         self.context.send_member(pull.owner, message)
 
     def _forget(self, partition: PartitionId) -> None:
-        pull = self.pulls.pop(partition, None)
-        if pull is not None:
-            self.context.send_member(pull.owner, SyncEnd(pull.id, partition))
-        for place in [place for place in self.replicas.incoming if place[0] == partition]:
-            incoming = self.replicas.incoming.pop(place)
-            holding = self.holdings.get(partition)
-            if incoming.broken and holding is not None:
-                breaks(holding.copy(place[1]))
+        pull = self.pulls.pop(partition)
+        self.context.send_member(pull.owner, SyncEnd(pull.id, partition))
+        holding = self.holdings.get(partition)
+        if holding is None:
+            return
+        holding.transfers = False
+        for copy in holding:
+            incoming, copy.incoming = copy.incoming, None
+            if incoming is not None and incoming.broken:
+                breaks(copy)
 
     # Answers --------------------------------------------------------------------------------------
 
@@ -186,15 +230,18 @@ class Pulling:
     def on_plan(self, origin: Origin, plan: SyncPlan) -> None:
         """How each fragment gets up to date; or why not now."""
         pull = self._pull_of(origin, plan.id, plan.partition)
-        if pull is None or pull.planned:
+        if pull is None:
             return
         if plan.reason:
             self._forget(plan.partition)
             self._not_before[plan.partition] = self.context.now + self.context.config.retry_ms
             return
-        pull.planned = True
+        if pull.planned:
+            return
+        pull.planned, pull.sure = True, plan.sure
         pull.plans.extend(plan.fragments)
-        self._drop_unknown(plan)
+        if not pull.recall:
+            self._drop_unknown(plan)
         self._go_on(plan.partition, pull)
 
     def _drop_unknown(self, plan: SyncPlan) -> None:
@@ -211,15 +258,21 @@ class Pulling:
         while pull.plans:
             plan = pull.plans[0]
             copy = holding.copy(plan.owner.name)
-            incoming = self._receive(partition, copy)
+            incoming = copy.receive()
+            stand = plan.owner.stand
+            answered = version_at(stand.epoch, stand.counter)
+            incoming.settle(answered, version_at(*copy.worth.held.point))
             self._take(holding, copy, incoming, plan.records)
             if plan.way in (Way.LEAVES, Way.WHOLE):
                 self._take_locks(holding, copy, incoming, plan.locks)
                 self._send(pull, SyncPull(pull.id, partition, copy.name, (), 0))
                 return
+            if incoming.wanted:
+                self._send(pull, SyncPull(pull.id, partition, copy.name, incoming.wanted, 0))
+                return
             self._synced(partition, copy, plan)
             pull.plans.popleft()
-        self._done(partition, holding)
+        self._done(partition, holding, pull)
 
     def on_page(self, origin: Origin, page: SyncPage) -> None:
         """Records, or a list of what there is in some leaves."""
@@ -232,13 +285,13 @@ class Pulling:
         plan = pull.plans[0]
         holding = self.holdings.here[page.partition]
         copy = holding.copy(page.name)
-        incoming = self._receive(page.partition, copy)
+        incoming = copy.receive()
         self._take(holding, copy, incoming, page.records)
-        wanted, absent = self._compare(incoming, page)
+        wanted, absent = self._compare(incoming, page, plan.depth)
         incoming.remove(absent)
         self.replicas.persist_keys(holding, copy, absent)
         if not page.next:
-            wanted += tuple(key for key in incoming.broken if key not in wanted)
+            wanted += tuple(key for key in incoming.wanted if key not in wanted)
         if wanted:
             self._send(pull, replace(sent, keys=wanted))
         elif page.next:
@@ -252,8 +305,11 @@ class Pulling:
         """Records as the owner has them: newer than anything that is claimed so far."""
         if not records:
             return
-        if copy.backup is not None:
-            copy.backup.loosen()
+        self.records += len(dict(records))
+        size = sum(len(key) + len(record) for key, record in records)
+        self.bytes += size
+        holding.taken += size
+        copy.worth.loosen()
         if copy.arrival is not None:
             copy.arrival.touch()
         incoming.block(records)
@@ -268,12 +324,12 @@ class Pulling:
         self.replicas.persist_keys(holding, copy, freed)
 
     def _compare(
-        self, incoming: Incoming, page: SyncPage
+        self, incoming: Incoming, page: SyncPage, depth: int
     ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
         """The keys of what the owner has otherwise, and of what it has not."""
         if not page.leaves:
             return (), ()
-        difference = listed_difference(incoming, page.listed, page.leaves)
+        difference = listed_difference(incoming, page.listed, page.leaves, depth)
         return difference.send, difference.delete
 
     # The end --------------------------------------------------------------------------------------
@@ -286,8 +342,14 @@ class Pulling:
         copy.synced(plan.way is Way.NOTHING)
         self.context.persist_mutations(copy.record(partition, ()))
 
-    def _done(self, partition: PartitionId, holding: Holding) -> None:
-        holding.doubtful = holding.unverified = False
+    def _done(self, partition: PartitionId, holding: Holding, pull: Pull) -> None:
+        if pull.recall:
+            holding.heard[pull.owner] = None
+            holding.vouched |= pull.sure
+            self._forget(partition)
+            self.want(partition, at_once=True)
+            return
+        holding.doubtful = holding.unverified = holding.damaged = holding.unsure = False
         self._forget(partition)
         if not _lacks(holding):
             self.wanted.pop(partition, None)

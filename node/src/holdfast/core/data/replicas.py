@@ -7,7 +7,8 @@ Rules (seed 004; `design/3` §4, §5)
 * A frame is of an ownership (*reign*). I apply and acknowledge it only when I know of that
   ownership from the master: then whoever settles the table after a death learns of it from me.
   A frame of one that I don't know yet waits for the master's publication.
-* A frame of an ownership that has been replaced is not applied; its partition is *doubted*.
+* A frame of an ownership that has been replaced is not applied; its partition is *doubted*, also
+  where the same member owns it again, until a frame of the present ownership finds it in sync.
 * By the vector each run is next, stale, or after a gap (`vectors`). A copy that misses something,
   or that could not apply a change, is dirty: its partition is doubted until it is in sync again.
 
@@ -21,7 +22,7 @@ What can go wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,7 +33,6 @@ from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.streams import Stay
 from holdfast.core.data_messages import BackupAck, BackupFrame, MutationRun, ReplicaCheck
 from holdfast.core.messages import Origin
-from holdfast.core.stores.incoming import Incoming
 from holdfast.ids import PartitionId
 
 
@@ -49,7 +49,8 @@ class Sender:
     number: int = 0
     waiting: BackupFrame | None = None
     """The next frame, of an ownership that I do not know yet."""
-    doubted: dict[PartitionId, None] = field(default_factory=dict)
+    doubted: dict[PartitionId, int] = field(default_factory=dict)
+    """Each with the ownership that has to be heard of before the doubt can be over, or 0."""
 
 
 class Replicas:
@@ -59,8 +60,6 @@ class Replicas:
         self.context = context
         self.holdings = holdings
         self.senders: dict[Stay, Sender] = {}
-        self.incoming: dict[tuple[PartitionId, bytes], Incoming] = {}
-        """Fragments that are being brought up to date."""
         self._lacking = lacking
 
     def reset(self) -> None:
@@ -69,7 +68,8 @@ class Replicas:
 
     def on_frame(self, origin: Origin, frame: BackupFrame) -> None:
         """A tick's mutations of one owner."""
-        if not self.context.listed:
+        me = self.context.me
+        if not self.context.listed or (frame.receiver, frame.stay) != (me.id, me.incarnation):
             return
         view = self.context.view
         if view is None or not view.has(origin.id, origin.incarnation):
@@ -81,16 +81,24 @@ class Replicas:
         else:
             self._acknowledge(origin, sender)
 
-    def look_again(self) -> None:
-        """Rows were published: frames that waited for them, doubts that are over."""
+    def _listed(self) -> Iterator[tuple[Origin, Sender]]:
+        """Who is to hear of me; nobody, as long as my stay is over and no new one has begun."""
         view = self.context.view
-        if view is None:
+        if not self.context.listed:
             return
         for stay, sender in self.senders.items():
-            member = view.find(stay[0])
-            if member is None or member.incarnation != stay[1]:
-                continue
-            origin = Origin(member.id, member.incarnation, member.address)
+            member = None if view is None else view.find(stay[0])
+            if member is not None and member.incarnation == stay[1]:
+                yield Origin(member.id, member.incarnation, member.address), sender
+
+    def tell_room(self) -> None:
+        """The disk is full, or not any more: owners should not accept what I can't keep."""
+        for origin, sender in self._listed():
+            self._acknowledge(origin, sender)
+
+    def look_again(self) -> None:
+        """Rows were published: frames that waited for them, doubts that are over."""
+        for origin, sender in self._listed():
             if sender.waiting is not None:
                 self._take(origin, sender)
             elif sender.doubted and self._forget_doubts(origin, sender):
@@ -110,12 +118,20 @@ class Replicas:
         if frame.skipped:
             self._doubt_all(origin, sender)
         for run in frame.runs:
-            if not self._take_run(origin, run):
-                sender.doubted[run.partition] = None
+            whole = self._take_run(origin, run)
+            self._note(sender, run.partition, run.before.epoch, whole=whole)
         for check in frame.checks:
-            if not self._take_check(origin, check):
-                sender.doubted[check.partition] = None
+            whole = self._take_check(origin, check)
+            self._note(sender, check.partition, check.reign, whole=whole)
         self._acknowledge(origin, sender)
+
+    def _note(self, sender: Sender, partition: PartitionId, reign: int, *, whole: bool) -> None:
+        """What a frame of an ownership says of a partition."""
+        present = self.context.table.row(partition).reign
+        if reign < present:
+            sender.doubted[partition] = present
+        elif not whole or partition in sender.doubted:
+            sender.doubted[partition] = 0
 
     def _take_check(self, origin: Origin, check: ReplicaCheck) -> bool:
         """Whether I have what the new owner has."""
@@ -128,12 +144,14 @@ class Replicas:
 
     def _acknowledge(self, origin: Origin, sender: Sender) -> None:
         self._forget_doubts(origin, sender)
-        ack = BackupAck(sender.number, tuple(sender.doubted))
+        doubted = tuple(sender.doubted)
+        ack = BackupAck(sender.number, origin.incarnation, doubted, self.context.disk_full)
         self.context.send(origin.address, ack)
 
     def _forget_doubts(self, origin: Origin, sender: Sender) -> bool:
         """Whether any doubt is over."""
-        over = [place for place in sender.doubted if not self._is_doubted(origin, place)]
+        known = (place for place, awaited in sender.doubted.items() if not awaited)
+        over = [place for place in known if not self._is_doubted(origin, place)]
         for place in over:
             del sender.doubted[place]
         return bool(over)
@@ -148,7 +166,7 @@ class Replicas:
     def _doubt_all(self, origin: Origin, sender: Sender) -> None:
         for partition, holding in self.holdings.here.items():
             if self.context.table.row(partition).owner == origin.id and holding.index > 0:
-                sender.doubted[partition] = None
+                sender.doubted.setdefault(partition, 0)
                 holding.doubtful = True
                 self._lacking(partition)
 
@@ -176,14 +194,17 @@ class Replicas:
         first, last = vector_of(run.before), vector_of(run.before)
         first.advance_run(run.backups, 1)
         last.advance_run(run.backups, len(run.mutations))
-        applies = False
-        for backup in (copy.backup, copy.arrival):
-            if backup is not None:
-                applies |= backup.receive_run(first, last, lineage).applies
-        return applies
+        verdicts = [
+            backup.receive_run(first, last, lineage)
+            for backup in (copy.backup, copy.arrival)
+            if backup is not None
+        ]
+        if copy.incoming is not None and any(verdict.dirties for verdict in verdicts):
+            copy.incoming.miss()
+        return any(verdict.applies for verdict in verdicts)
 
     def _apply(self, holding: Holding, copy: Copy, run: MutationRun) -> None:
-        incoming = self.incoming.get((holding.partition, copy.name))
+        incoming = copy.incoming
         if incoming is not None:
             for key, record in run.mutations:
                 incoming.mutation(key, record)

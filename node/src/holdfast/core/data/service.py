@@ -9,12 +9,14 @@ Each module documents its own rules; here is only who calls whom.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from holdfast.core.context import Context
 from holdfast.core.data.checks import Checks
 from holdfast.core.data.giving import Giving
 from holdfast.core.data.holdings import Holdings
+from holdfast.core.data.memory import Memory
 from holdfast.core.data.plane import Plane, Serves
 from holdfast.core.data.pulling import Pulling
 from holdfast.core.data.replicas import Replicas
@@ -22,11 +24,13 @@ from holdfast.core.data.replication import Replication
 from holdfast.core.data.rounds import Rounds
 from holdfast.core.data.tickets import Desk
 from holdfast.core.data_messages import FragmentStand
+from holdfast.core.events import Batch
 from holdfast.core.membership import Membership
 from holdfast.core.messages import Fragment
 from holdfast.core.participation import Participation, Reached
 from holdfast.core.table import Row
-from holdfast.ids import NO_INDEX, PartitionId
+from holdfast.core.views import View
+from holdfast.ids import NO_INDEX, Millis, PartitionId
 
 
 class DataService:
@@ -38,6 +42,7 @@ class DataService:
         membership: Membership,
         participation: Participation,
         serves: Serves,
+        serves_until: Callable[[], Millis],
         chance: Random,
     ) -> None:
         self.context = context
@@ -54,8 +59,15 @@ class DataService:
         )
         self.checks = Checks(context, self.holdings, self.pulling)
         self.plane = Plane(context, self.holdings, self.replication, self.desk, serves, chance)
-        self.rounds = Rounds(context, self.holdings, self.replication, serves)
+        self.replication.on_room = self.plane.shut
+        self.rounds = Rounds(context, self.holdings, serves)
+        self.memory = Memory(context, self.holdings, serves)
         participation.data = self
+        self.participation = participation
+        self._serves_until = serves_until
+        self._seen: View | None = None
+        self._changes: tuple[int, int, int, bool] | None = None
+        """What had happened when somebody looked anew last."""
 
     def _lacking(self, partition: PartitionId, *, at_once: bool = False) -> None:
         self.pulling.want(partition, at_once=at_once)
@@ -73,21 +85,57 @@ class DataService:
         self.pulling.reset()
         self.giving.reset()
 
-    def execute(self, session: int, commands: tuple[tuple[bytes, ...], ...]) -> None:
-        """A batch of a client."""
-        self.plane.execute(session, [list(command) for command in commands], self.wall)
+    def execute(self, batches: tuple[Batch, ...]) -> None:
+        """Batches of clients."""
+        self.plane.execute(batches, self.wall)
 
     def advance(self) -> None:
         """Time has passed, or something has changed."""
+        self.look_anew()
         self.plane.advance(self.wall)
         self.rounds.advance(self.plane.call)
-        self.rounds.watch(self.replication.touched)
-        self.replication.flush()
+        self.memory.advance(self.plane.call)
+        self._flush()
         self.replication.advance()
         self.giving.advance()
         self.checks.advance()
         self.pulling.advance()
         self.membership.resumes = self.holdings.resumes()
+        self._reply()
+        self.look_anew()
+
+    def go_on(self) -> None:
+        """Nothing has changed but the data, and no time is over."""
+        self.plane.go_on(self.wall)
+        self._flush()
+        self._reply()
+
+    def room(self, *, full: bool) -> None:
+        """Whether the disk has too little room for more."""
+        self.context.disk_full = full
+        self.plane.shut()
+        self.replicas.tell_room()
+
+    def look_anew(self) -> None:
+        """Who serves what, and who gets what is written, may have changed."""
+        context = self.context
+        serves = context.now < self._serves_until() and not self.participation.active
+        if serves and context.view is self._seen:
+            moves, has_room = self.holdings.moves, context.has_room
+            changes = (context.table.changes, context.moves, moves, has_room)
+            if changes == self._changes:
+                return
+            self._changes = changes
+        else:
+            self._seen, self._changes = context.view, None
+        self.plane.shut()
+        self.replication.look_anew()
+
+    def _flush(self) -> None:
+        self.rounds.watch_written()
+        self.replication.flush()
+
+    def _reply(self) -> None:
         for session, reply in self.desk.take():
             self.context.outbox.reply(session, reply)
 
@@ -132,14 +180,16 @@ class DataService:
         if holding.reign and holding.reign != led:
             self.replication.begin_reign(holding)
             self.rounds.watch((row.partition,))
+        elif holding.recalls:
+            self.pulling.want(row.partition, at_once=True)
         elif holding.index > 0 and holding.lacking():
             self.pulling.want(row.partition)
         self.replicas.look_again()
 
-    def leads(self, partition: PartitionId) -> bool:
-        """Whether my ownership is the one of the row that I know."""
-        holding = self.holdings.get(partition)
-        return holding is not None and 0 < holding.reign == self.context.table.row(partition).reign
+    def leads(self, row: Row) -> bool:
+        """Whether my ownership is the one of this row, the one that I know."""
+        holding = self.holdings.here.get(row.partition)
+        return holding is not None and 0 < holding.reign == row.reign
 
     def drop(self, partition: PartitionId) -> None:
         """Nobody needs it here any more."""
@@ -161,3 +211,8 @@ class DataService:
             for copy in holding
             if copy.arrival is not None
         )
+
+    def taken(self, partition: PartitionId) -> int:
+        """How much of it came over since it was expected."""
+        holding = self.holdings.get(partition)
+        return 0 if holding is None else holding.taken

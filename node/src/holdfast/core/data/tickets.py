@@ -82,22 +82,26 @@ class Desk:
         self.writing: dict[bytes, Ticket] = {}
         """Who wrote a key last, while that is not safe."""
         self._ready: list[tuple[int, bytes]] = []
+        self._told: list[tuple[int, list[bytes]]] = []
         self._open: deque[Ticket] = deque()
         """In the order of their deadlines."""
 
     def queue(self, ticket: Ticket) -> None:
         """A batch was executed; its replies come out in their turn."""
-        self.sessions.setdefault(ticket.session, deque()).append(ticket)
+        queue = self.sessions.get(ticket.session)
+        if not queue and not ticket.needs:
+            self._out(ticket)
+            return
+        if queue is None:
+            queue = self.sessions[ticket.session] = deque()
+        queue.append(ticket)
         if ticket.needs:
             self._open.append(ticket)
-            for key in ticket.keys:
-                self.writing[key] = ticket
-        else:
-            self._let_out(ticket.session)
+            self.writing.update(dict.fromkeys(ticket.keys, ticket))
 
-    def met(self, ticket: Ticket) -> None:
-        """One thing less to wait for."""
-        ticket.needs -= 1
+    def met(self, ticket: Ticket, count: int = 1) -> None:
+        """So many things less to wait for."""
+        ticket.needs -= count
         if ticket.needs == 0:
             self._finished(ticket)
 
@@ -116,7 +120,7 @@ class Desk:
         while queue and (queue[0].needs == 0 or queue[0].answered):
             ticket = queue.popleft()
             ticket.answered = True
-            self._ready.append((number, b"".join(ticket.replies)))
+            self._out(ticket)
 
     def give_up(self, ticket: Ticket) -> None:
         """Answer what is not safe with what it is then; the needs stay."""
@@ -152,6 +156,17 @@ class Desk:
     def close(self, number: int) -> None:
         """The client has gone."""
         self.sessions.pop(number, None)
+
+    def _out(self, ticket: Ticket) -> None:
+        if ticket.session >= 0:
+            self._ready.append((ticket.session, b"".join(ticket.replies)))
+        else:
+            self._told.append((ticket.session, ticket.replies))
+
+    def take_told(self) -> list[tuple[int, list[bytes]]]:
+        """The same for sessions that are no clients of mine: each reply by itself."""
+        told, self._told = self._told, []
+        return told
 
     def take(self) -> list[tuple[int, bytes]]:
         """What may be written out now."""

@@ -20,30 +20,24 @@ from holdfast.core.stores import (
     positions,
     sets,
     strings,
+    versioned,
 )
-from holdfast.core.stores.command import Call, Command, Trait, wrong_arity
-from holdfast.core.stores.describing import Catalogue, catalogue_of, describe
-from holdfast.core.stores.space import Space
+from holdfast.core.stores.command import Command, wrong_arity
+from holdfast.core.stores.describing import Catalogue, catalogue_of
 from holdfast.errors import CommandError
 
 TEXT_MAX: Final = 128
 """As much of a command's name, or of its arguments, comes back in an error."""
 
 
-def command(space: Space, call: Call, args: list[bytes]) -> bytes:  # noqa: ARG001  a command's form
-    """COMMAND [COUNT | DOCS | GETKEYS | HELP | INFO]."""
-    return describe(ALL, call, args)
-
-
-ALL: Final[Catalogue] = catalogue_of(
+ALL: Final[Catalogue[Command]] = catalogue_of(
     {
-        "string": strings.COMMANDS + counters.COMMANDS,
+        "string": strings.COMMANDS + counters.COMMANDS + versioned.COMMANDS,
         "generic": keys.COMMANDS + keyspace.COMMANDS,
         "set": sets.COMMANDS,
         "hash": hashes.COMMANDS,
         "list": lists.COMMANDS + positions.COMMANDS + blocking.COMMANDS,
         "lock": locks.COMMANDS,
-        "server": (Command("COMMAND", -1, Trait(0), command, (0, 0, 0)),),
     }
 )
 CATALOGUE: Final[Mapping[bytes, Command]] = ALL.by_name
@@ -54,13 +48,13 @@ def look_up(args: list[bytes]) -> Command:
     """The command that these arguments, its name first, are for."""
     found = CATALOGUE.get(args[0]) or CATALOGUE.get(args[0].upper())
     if found is None:
-        raise _unknown(args)
+        raise unknown(args)
     if not found.fits(len(args)):
         raise wrong_arity(found.name)
     return found
 
 
-def _unknown(args: list[bytes]) -> CommandError:
+def unknown(args: list[bytes]) -> CommandError:
     """Redis' text: the beginning of what was asked, and no more."""
     listed = b""
     for argument in args[1:]:

@@ -15,7 +15,7 @@ Rules (`design/2`, "The life of a SET")
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from random import Random
 from typing import Final
@@ -100,7 +100,11 @@ class Command:
     keys: tuple[int, int, int] = (1, 1, 1)
     """First key, last key (negative: from the end), step; as Redis says them."""
     gather: Gather = Gather.NONE
-    summary: str = field(default="")
+
+    @property
+    def about(self) -> str:
+        """How it is called."""
+        return (self.function.__doc__ or "").partition("\n")[0]
 
     def fits(self, count: int) -> bool:
         """Whether this many arguments are right."""

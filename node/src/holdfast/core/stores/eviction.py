@@ -77,20 +77,26 @@ def _coming(fragment: Fragment, keys: Collection[bytes]) -> int:
     return sum(key not in fragment.records for key in keys)
 
 
-def evict_bytes(space: Space, call: Call, wanted: int) -> int:
+def evict_bytes(fragments: Iterable[Fragment], call: Call, wanted: int, keys_max: int) -> int:
     """Free so many bytes where names allow it, each in proportion to what it holds.
 
-    How many were freed: fewer where nothing is left that may go.
+    How many were freed: fewer where nothing is found that may go, or not so many keys suffice.
     """
-    names = [each for each in space if each.settings.eviction is not Eviction.NONE and each.records]
+    names = [each for each in fragments if may_evict(each)]
+    weights = [each.used for each in names]
     freed = 0
-    while names and freed < wanted:
-        (fragment,) = call.random.choices(names, [each.used for each in names])
+    for fragment in call.random.choices(names, weights, k=keys_max) if names else ():
+        if freed >= wanted:
+            break
         before = fragment.used
-        if not _evict(fragment, call, ()) or not fragment.records:
-            names.remove(fragment)
+        _evict(fragment, call, ())
         freed += before - fragment.used
     return freed
+
+
+def may_evict(fragment: Fragment) -> bool:
+    """Whether anything in there may go."""
+    return fragment.settings.eviction is not Eviction.NONE and bool(fragment.records)
 
 
 def _evict(fragment: Fragment, call: Call, spared: Collection[bytes]) -> bool:

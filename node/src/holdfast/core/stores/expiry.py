@@ -56,7 +56,7 @@ def purge(space: Space, call: Call, budget: int) -> int:
     """One round: remove what has expired; how much was removed."""
     before = sum(map(len, space))
     left = budget
-    for fragment in space:
+    for fragment in space.shown():  # marks of jobs end with what belongs to them (`staging`)
         left -= expire_due(fragment, call.now, left)
     idle = [fragment for fragment in space if fragment.settings.idle_ms]
     for fragment in idle:

@@ -29,10 +29,10 @@ the key. The count of mutations says that one is missing (`vectors`), and the sy
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappush
-from typing import Final
+from typing import Final, Protocol
 
 from holdfast.core.stores.containers import Change, Container, restore
 from holdfast.core.stores.packing import pack, unpack
@@ -42,6 +42,7 @@ from holdfast.core.stores.record import (
     EXPIRES,
     FLAGS_AT,
     NEVER,
+    NUMBER_AT,
     VERSION_BYTES,
     Kind,
     body_of,
@@ -53,6 +54,7 @@ from holdfast.core.stores.record import (
 )
 from holdfast.core.stores.settings import Eviction, NameSettings
 from holdfast.errors import MessageError
+from holdfast.ids import PartitionId
 
 Value = bytes | Container
 Mutation = tuple[bytes, bytes]
@@ -78,6 +80,32 @@ class Lock:
     expiry: int
 
 
+NOTED_MAX: Final = 256
+"""Keys that a follower looks at together."""
+
+
+class Follower(Protocol):
+    """Whoever follows versions, some keys at a time: only the first and the last of each count."""
+
+    noted: dict[bytes, bytes]
+    """Keys that have another version than when it looked last, with that one; `ABSENT` says that
+    the key was not there."""
+
+    def settle(self, version_of: Callable[[bytes], bytes]) -> None:
+        """Look at these, and note nothing any more."""
+
+
+class Keeping(Protocol):
+    """Whoever has to know what a container was before it changes (`snapshot`)."""
+
+    def keep(self, key: bytes, container: Container) -> None:
+        """It is going to change."""
+
+
+Written = list["Fragment"]
+"""Fragments that were changed, once for each mutation; shared by all that are flushed together."""
+
+
 class Fragment:
     """Records of one name in one partition."""
 
@@ -88,19 +116,32 @@ class Fragment:
         "expiring",
         "locks",
         "name",
+        "partition",
         "pending",
         "records",
         "settings",
+        "snapshots",
         "touched",
         "touched_wanted",
+        "tree",
         "unlimited",
         "unlocking",
         "urn",
         "used",
+        "written",
     )
 
-    def __init__(self, name: bytes, settings: NameSettings, epoch: int) -> None:
+    def __init__(
+        self,
+        name: bytes,
+        settings: NameSettings,
+        epoch: int,
+        partition: PartitionId = PartitionId(0),
+        written: Written | None = None,
+    ) -> None:
         self.name = name
+        self.partition = partition
+        self.written: Written = [] if written is None else written
         self.settings = settings
         self.records: dict[bytes, Value] = {}
         self.locks: dict[bytes, Lock] = {}
@@ -118,6 +159,10 @@ class Fragment:
         """Keys in which order they are looked at for eviction or idleness (`expiry.draw`)."""
         self.pending: list[Mutation] = []
         """What the owner has changed since somebody took it."""
+        self.tree: Follower | None = None
+        """Follows every version, from the first comparison with another copy on (`data.merkle`)."""
+        self.snapshots: list[Keeping] = []
+        """Told of every container before it is changed."""
         self.used = 0
         """Bytes, roughly: keys, records, locks and what holds them."""
         self.counter = 0
@@ -148,9 +193,13 @@ class Fragment:
             records[key] = record = self._prefix + (counter << 8).to_bytes(7, "big") + value
         if type(old) is bytes:
             self.used += len(record) - len(old)
+            if self.tree is not None and key not in self.tree.noted:
+                self._note(self.tree, key, old)
         else:
             self.used += self._cost(key, record) - self._cost(key, old)
+            self._follow(key, old)
         self.pending.append((key, record))
+        self.written.append(self)
 
     def change(
         self, key: bytes, container: Container, change: Change, arguments: Sequence[bytes]
@@ -158,6 +207,8 @@ class Fragment:
         """Alter a container that is here, or put here a new one."""
         before = container.version
         size = container.size
+        if self.snapshots:
+            self._keep(key, container)
         container.apply(change, arguments)
         if before == ABSENT:
             self._begin(key, container)
@@ -167,29 +218,40 @@ class Fragment:
             self.remove(key)
             return
         container.version = version = self._next()
+        if self.tree is not None:
+            self._note(self.tree, key, before)
         if change is Change.EXPIRE and container.expiry:
             self._note_expiry(container.expiry, key)
         body = b"%b%c%b" % (before, change, pack(arguments))
         self.pending.append((key, build(version, container.kind | CHANGE, NEVER, body)))
+        self.written.append(self)
 
     def remove(self, key: bytes) -> None:
         """A key that is here goes."""
         old = self.records.pop(key)
         self.touched.pop(key, None)
         self.used -= self._cost(key, old)
+        self._follow(key, old)
         self._sweep()
         self.pending.append((key, build(self._next(), Kind.GONE, NEVER, b"")))
+        self.written.append(self)
 
     def clear(self) -> None:
         """Every key goes; locks stay with who holds them."""
         self._empty()
         self.pending.append((b"", build(self._next(), Kind.EMPTIED, NEVER, b"")))
+        self.written.append(self)
 
     def lock(self, key: bytes, token: int, session: bytes, expiry: int) -> None:
         """A session holds the key; token 0 lets it go."""
         record = _lock_record(Lock(self._next(), token, session, expiry))
         self._apply_lock(key, record)
         self.pending.append((key, record))
+        self.written.append(self)
+
+    def may_end(self) -> bool:
+        """Whether anything in here ends by itself."""
+        return bool(self.expiring or self.unlocking or (self.settings.idle_ms and self.records))
 
     def take(self) -> list[Mutation]:
         """What changed since the last time."""
@@ -203,11 +265,32 @@ class Fragment:
         if container.expiry:
             self._note_expiry(container.expiry, key)
         self.used += self._cost(key, container) - self._cost(key, old)
+        self._follow(key, old)
         self.pending.append((key, container.record()))
+        self.written.append(self)
 
     def _next(self) -> bytes:
         self.counter += 1
         return self._prefix + self.counter.to_bytes(6, "big")
+
+    def _follow(self, key: bytes, old: Value | None) -> None:
+        """A key has, or is about to have, another version than this value."""
+        if self.tree is not None:
+            self._note(self.tree, key, ABSENT if old is None else version_of_value(old))
+
+    def _note(self, tree: Follower, key: bytes, old: bytes) -> None:
+        """The same by the version that it had, or the record that begins with it."""
+        noted = tree.noted
+        if key not in noted:
+            if len(noted) == NOTED_MAX:
+                tree.settle(self.version_of)
+            noted[key] = old[:VERSION_BYTES]
+
+    def _keep(self, key: bytes, container: Container) -> None:
+        """Let whoever reads what was see it as it was."""
+        if container.version != ABSENT:
+            for snapshot in self.snapshots:
+                snapshot.keep(key, container)
 
     def _cost(self, key: bytes, value: Value | None) -> int:
         if value is None:
@@ -234,6 +317,7 @@ class Fragment:
         self.touched.clear()
         self.urn.clear()
         self.expiring.clear()
+        self.tree = None
         self.used = sum(_lock_cost(key, lock) for key, lock in self.locks.items())
 
     # A backup applies -----------------------------------------------------------------------------
@@ -253,6 +337,19 @@ class Fragment:
             self.counter = number
         return applied
 
+    def load(self, entries: Sequence[Mutation]) -> None:
+        """Take whole records that files have kept. Strings, which most are, go in together."""
+        begins = not self.records and self.tree is None
+        plain = all(len(each) > FLAGS_AT and not each[FLAGS_AT] for _, each in entries)
+        if not (begins and plain):
+            for key, record in entries:
+                self.apply(key, record)
+            return
+        self.records.update(entries)
+        self.used += sum(len(key) + len(each) + KEY_OVERHEAD for key, each in self.records.items())
+        newest = max((each[NUMBER_AT:VERSION_BYTES] for _, each in entries), default=b"")
+        self.counter = max(self.counter, int.from_bytes(newest, "big"))
+
     def merge(self, key: bytes, record: bytes) -> bool:
         """Take a whole record, or that a key is gone, if it is newer than what is here."""
         kind = kind_of(record)
@@ -267,8 +364,11 @@ class Fragment:
         self.records[key] = record
         if type(old) is bytes:
             self.used += len(record) - len(old)
+            if self.tree is not None and key not in self.tree.noted:
+                self._note(self.tree, key, old)
         else:
             self.used += self._cost(key, record) - self._cost(key, old)
+            self._follow(key, old)
 
     def _apply_whole(self, key: bytes, kind: Kind, record: bytes) -> None:
         if kind is Kind.LOCK:
@@ -276,13 +376,17 @@ class Fragment:
         elif kind is Kind.EMPTIED:
             self._empty()
         elif kind is Kind.GONE:
-            self.used -= self._cost(key, self.records.pop(key, None))
+            old = self.records.pop(key, None)
+            self.used -= self._cost(key, old)
+            self._follow(key, old)
             self.touched.pop(key, None)
             self._sweep()
         else:
             expiry = expiry_of(record)
             value: Value = record if kind is Kind.STRING else restore(kind, record)
-            self.used += self._cost(key, value) - self._cost(key, self.records.get(key))
+            old = self.records.get(key)
+            self.used += self._cost(key, value) - self._cost(key, old)
+            self._follow(key, old)
             self.records[key] = value
             if expiry:
                 self._note_expiry(expiry, key)
@@ -295,9 +399,13 @@ class Fragment:
         if value.kind is not kind:
             raise MessageError(f"a {value.kind.name} can't be changed as a {kind.name}")
         size = value.size
+        if self.snapshots:
+            self._keep(key, value)
         value.apply(change, arguments)
         value.version = version_of(record)
         self.used += value.size - size
+        if self.tree is not None:
+            self._note(self.tree, key, before)
         if not value:
             del self.records[key]
             self.used -= self._cost(key, value)
@@ -325,9 +433,7 @@ class Fragment:
     def version_of(self, key: bytes) -> bytes:
         """The version of a key; `ABSENT`."""
         value = self.records.get(key)
-        if value is None:
-            return ABSENT
-        return version_of(value) if isinstance(value, bytes) else value.version
+        return ABSENT if value is None else version_of_value(value)
 
     def lock_version_of(self, key: bytes) -> bytes:
         """The version of a key's lock; `ABSENT`."""
@@ -369,6 +475,11 @@ class Fragment:
         for key in tuple(self.locks):
             if key in self.locks:
                 yield key, self.lock_record(key)
+
+
+def version_of_value(value: Value) -> bytes:
+    """Epoch and number of the mutation that made it."""
+    return version_of(value) if isinstance(value, bytes) else value.version
 
 
 def expiry_of_value(value: Value) -> int:

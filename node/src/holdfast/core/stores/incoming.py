@@ -12,6 +12,11 @@ Rules (`design/3` §3 "Data", §6; seed 000 "Fragmented Migration")
   The same for all keys at once: what is older than an EMPTIED is not taken.
 * **What the receiver held before is not compared.** It may be of a history that was given up, whose
   versions look greater; the source is right.
+* The source answers as of a place in its history (`settle`), and what the receiver held when it
+  asked was compared with that. A mutation from before that place, heard since the receiver asked,
+  is none of both: it may have been undone by another one that will never be heard, being from
+  before that place as well. Its key is *doubtful*, and asked for like a broken one. Not so where
+  the receiver has heard everything up to that place before it has the answer.
 * A change that finds another version than the one that it changes *waits* for the block with that.
   The block is taken, then what waits is applied from there on.
 
@@ -24,11 +29,10 @@ Rules (`design/3` §3 "Data", §6; seed 000 "Fragmented Migration")
 
 States
 ------
-A transfer is under way from its making to `finish`. A key is *heard*, or not yet; a key whose
-changes wait is *broken*. Broken keys that no block will heal are asked for one by one: the answer
-is a block. With `replaces`, the blocks are all that there is, and `finish` removes what was not
-heard of; without, they are what a comparison found (a key that is gone there comes as GONE, with
-the source's counter as its version).
+A transfer is under way as long as this is kept. A key is *heard*, or not yet; a key whose changes
+wait is *broken*. Broken keys that no block will heal are asked for one by one: the answer is a
+block. What the source has not is found by a comparison, and is removed by name (`remove`,
+`free_others`).
 
 What can go wrong
 -----------------
@@ -41,7 +45,7 @@ of a key is kept, which says what a whole record must contain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from holdfast.core.stores.fragment import Fragment, Mutation
@@ -67,24 +71,29 @@ class Incoming:
     """One fragment during a transfer to here."""
 
     __slots__ = (
+        "_doubtful",
         "_emptied",
         "_heard",
         "_locks",
-        "_replaces",
+        "_missed",
+        "_settled",
         "_waiting",
         "_waiting_bytes",
         "fragment",
     )
 
-    def __init__(self, fragment: Fragment, *, replaces: bool) -> None:
+    def __init__(self, fragment: Fragment) -> None:
         self.fragment = fragment
-        self._replaces = replaces
         self._heard: dict[bytes, bytes] = {}
         """The greatest version of each key that was heard of, also of those that are gone."""
         self._locks: dict[bytes, bytes] = {}
         """The same for locks."""
         self._emptied = ABSENT
         """The version of the last EMPTIED."""
+        self._missed = False
+        self._settled = ABSENT
+        """The version of the source's last mutation when it answered."""
+        self._doubtful: dict[bytes, None] = {}
         self._waiting: dict[bytes, list[bytes]] = {}
         self._waiting_bytes = 0
 
@@ -93,12 +102,33 @@ class Incoming:
         """Keys with changes that do not fit what is here."""
         return tuple(self._waiting)
 
+    @property
+    def wanted(self) -> tuple[bytes, ...]:
+        """Keys that have to come whole before the transfer ends."""
+        return tuple({**self._waiting, **self._doubtful})
+
+    def miss(self) -> None:
+        """A mutation was not heard."""
+        self._missed = True
+
+    def settle(self, version: bytes, heard_until: bytes) -> None:
+        """The source has answered, after this mutation of its own. Whoever has heard all of them
+        until then, and until `heard_until`, has no doubts."""
+        self._settled = version
+        if heard_until >= version and not self._missed:
+            return
+        for heard in (self._heard, self._locks):
+            self._doubtful.update((key, None) for key, held in heard.items() if held <= version)
+
     def mutation(self, key: bytes, record: bytes) -> None:
         """Take what the source has changed."""
         kind, version = kind_of(record), version_of(record)
         if kind is Kind.EMPTIED:
             self._empty(key, record)
-        elif kind is Kind.LOCK:
+            return
+        if version <= self._settled:
+            self._doubtful[key] = None
+        if kind is Kind.LOCK:
             self._lock(key, record, version)
         elif version > self._heard.get(key, self._emptied):
             if record[FLAGS_AT] & CHANGE:
@@ -115,39 +145,40 @@ class Incoming:
                 raise MessageError(f"a {kind.name} or a change does not belong into a block")
             if kind is Kind.LOCK:
                 self._lock(key, record, version)
-            elif version > self._heard.get(key, self._emptied):
+                continue
+            self._doubtful.pop(key, None)
+            if version > self._heard.get(key, self._emptied):
                 self._take(key, record, version)
                 self._catch_up(key, version)
 
-    def heard(self, key: bytes) -> bool:
-        """Whether a mutation or a block has spoken of this key, or of all keys."""
-        return key in self._heard or self._emptied != ABSENT
+    def heard_after(self, key: bytes, version: bytes) -> bool:
+        """Whether a mutation or a block newer than this has spoken of a key, or of all keys."""
+        return self._heard.get(key, self._emptied) > version
 
     def remove(self, keys: Iterable[bytes]) -> None:
         """Keys that the source has not, as a comparison has found."""
         for key in keys:
             self.fragment.apply(key, _GONE)
 
+    def absent(self, listed: Container[bytes], keys: Iterable[bytes]) -> tuple[bytes, ...]:
+        """Of these keys, those that the source has not: it does not list them, and nothing has
+        been heard of them since it answered."""
+        settled = self._settled
+        return tuple(
+            key for key in keys if key not in listed and not self.heard_after(key, settled)
+        )
+
     def free_others(self, locked: Iterable[bytes]) -> tuple[bytes, ...]:
         """Locks that are here and that the source has not named, nor anything heard of since."""
-        known = dict.fromkeys(locked)
-        keys = (key for key in self.fragment.locks if key not in known and key not in self._locks)
-        others = tuple(keys)
+        known, settled = dict.fromkeys(locked), self._settled
+        others = tuple(
+            key
+            for key in self.fragment.locks
+            if key not in known and self._locks.get(key, ABSENT) <= settled
+        )
         for key in others:
             self.fragment.apply(key, _FREE)
         return others
-
-    def finish(self) -> None:
-        """All blocks are here, and no key is broken."""
-        if self._waiting:
-            raise MessageError(f"{len(self._waiting)} keys are broken: they must come whole first")
-        if not self._replaces:
-            return
-        fragment = self.fragment
-        for key in [key for key in fragment.records if key not in self._heard]:
-            fragment.apply(key, _GONE)
-        for key in [key for key in fragment.locks if key not in self._locks]:
-            fragment.apply(key, _FREE)
 
     def _take(self, key: bytes, record: bytes, version: bytes) -> None:
         self.fragment.apply(key, record)

@@ -55,7 +55,7 @@ def parse_scan(args: list[bytes]) -> KeyWish:
 
 def scan(space: Space, call: Call, position: int, asked: KeyWish) -> tuple[list[bytes], int]:
     """Keys from a position on, and the next position; 0 where the partition is done."""
-    keys = [key for fragment in space for key in fragment.records]
+    keys = [key for fragment in space.shown() for key in fragment.records]
     following, chosen = portion(keys, replace(asked.wish, cursor=position))
     return [key for key in chosen if _is_wanted(space, call, key, asked.kind)], following
 
@@ -70,13 +70,13 @@ def scan_command(space: Space, call: Call, args: list[bytes]) -> bytes:
 def keys_command(space: Space, call: Call, args: list[bytes]) -> bytes:
     """KEYS pattern."""
     matches = glob(args[1])
-    keys = [key for fragment in space for key in fragment.records if matches(key)]
+    keys = [key for fragment in space.shown() for key in fragment.records if matches(key)]
     return bulks(key for key in keys if present(space, call, key) is not None)
 
 
 def dbsize(space: Space, call: Call, args: list[bytes]) -> bytes:  # noqa: ARG001  a command's form
     """DBSIZE: with those that have expired and are not yet removed, as in Redis."""
-    return integer(sum(map(len, space)))
+    return integer(sum(map(len, space.shown())))
 
 
 def random_key(space: Space, call: Call) -> bytes | None:
@@ -84,7 +84,7 @@ def random_key(space: Space, call: Call) -> bytes | None:
 
     From a random place on, around the end, until one has not expired.
     """
-    keys = [key for fragment in space for key in fragment.records]
+    keys = [key for fragment in space.shown() for key in fragment.records]
     start = int(call.random.random() * len(keys))
     for key in chain(islice(keys, start, None), islice(keys, start)):
         if present(space, call, key) is not None:

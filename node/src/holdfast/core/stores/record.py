@@ -67,6 +67,11 @@ def version_of(record: bytes) -> bytes:
     return record[:VERSION_BYTES]
 
 
+def version_at(epoch: int, number: int) -> bytes:
+    """The version of the mutation with this number, in this ownership."""
+    return epoch.to_bytes(NUMBER_AT, "big") + number.to_bytes(VERSION_BYTES - NUMBER_AT, "big")
+
+
 def kind_of(record: bytes) -> Kind:
     """What the record says its key is."""
     try:

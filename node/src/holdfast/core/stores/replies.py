@@ -75,6 +75,10 @@ class Resp2:
         """A floating point number in Redis' notation."""
         return bulk(text)
 
+    def text(self, text: bytes) -> bytes:
+        """Lines for people."""
+        return bulk(text)
+
 
 class Resp3(Resp2):
     """The dialect of HELLO 3."""
@@ -98,6 +102,10 @@ class Resp3(Resp2):
     def fraction(self, text: bytes) -> bytes:
         """A floating point number in Redis' notation."""
         return b",%b\r\n" % text
+
+    def text(self, text: bytes) -> bytes:
+        """Lines for people."""
+        return b"=%d\r\ntxt:%b\r\n" % (len(text) + 4, text)
 
 
 RESP2: Final = Resp2()

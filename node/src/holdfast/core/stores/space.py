@@ -8,6 +8,8 @@ Rules (seed 000 "Fragmented Migration"; seed 004; `design/4` "Keys and structure
 * The internal fragment goes to as many backups as any name asks for. How many of these a write of a
   list waits for follows the list's name, and so does its life (`ttl_ms`); idle time, limits and
   eviction are for what is fragmented.
+* What jobs have laid aside (`staging`) is a fragment of its own, with a name that no key has. It
+  goes to as many backups as the internal one, and nobody is shown its keys.
 * A key has one kind. Who looks for a key looks in the fragment of its name, then in the internal
   one.
 * Names cost memory in each partition. From the `NAMES_MAX`th on, the keys of a new name live in the
@@ -22,12 +24,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from holdfast.core.stores.fragment import Fragment, Value
+from holdfast.core.stores.fragment import Fragment, Value, Written
 from holdfast.core.stores.settings import Eviction, NameSettings
+from holdfast.ids import PartitionId
 
 DEFAULT: Final = b"default"
 INTERNAL: Final = b""
 """The name of the internal fragment: no key's name is empty."""
+STAGING: Final = b":staging"
+"""The name of what is laid aside: no key's name has a colon."""
 NAMES_MAX: Final = 256
 
 SettingsOf = Callable[[bytes], NameSettings]
@@ -42,19 +47,40 @@ def name_of(key: bytes) -> bytes:
 class Space:
     """One partition's fragments."""
 
-    __slots__ = ("crowded", "epoch", "fragments", "internal", "settings_of")
+    __slots__ = (
+        "crowded",
+        "epoch",
+        "fragments",
+        "internal",
+        "partition",
+        "settings_of",
+        "written",
+    )
 
-    def __init__(self, settings_of: SettingsOf, epoch: int) -> None:
+    def __init__(
+        self,
+        settings_of: SettingsOf,
+        epoch: int,
+        partition: PartitionId = PartitionId(0),
+        written: Written | None = None,
+    ) -> None:
         self.settings_of = settings_of
         self.epoch = epoch
+        self.partition = partition
+        self.written: Written = [] if written is None else written
+        """What the owner has changed since somebody looked (`Fragment.written`)."""
         plain = replace(settings_of(INTERNAL), idle_ms=0, entries_max=0, eviction=Eviction.NONE)
-        self.internal = Fragment(INTERNAL, plain, epoch)
+        self.internal = Fragment(INTERNAL, plain, epoch, partition, self.written)
         self.fragments: dict[bytes, Fragment] = {INTERNAL: self.internal}
         self.crowded = False
         """Whether `default` holds keys of other names."""
 
     def __iter__(self) -> Iterator[Fragment]:
         return iter(self.fragments.values())
+
+    def shown(self) -> Iterator[Fragment]:
+        """Those whose keys applications may see."""
+        return (each for each in self.fragments.values() if each.name != STAGING)
 
     def reign(self, epoch: int) -> None:
         """A new owner's epoch begins; what it has may have come in any way."""
@@ -71,7 +97,10 @@ class Space:
         """The fragment of a name, as somebody else says that there is one."""
         fragment = self.fragments.get(name)
         if fragment is None:
-            fragment = self.fragments[name] = Fragment(name, self.settings_of(name), self.epoch)
+            settings = self.internal.settings if name == STAGING else self.settings_of(name)
+            fragment = self.fragments[name] = Fragment(
+                name, settings, self.epoch, self.partition, self.written
+            )
         return fragment
 
     def forget(self, name: bytes) -> None:

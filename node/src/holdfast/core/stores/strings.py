@@ -2,7 +2,7 @@
 
 GET and SET are what a grid does all day, so both begin with the plain case written out: a string
 that does not expire, in a fragment without limits. All else goes by the functions below them, which
-say what is to be done and leave the looking and keeping to `access` and `_keep`.
+say what is to be done and leave the looking and keeping to `access` and `keep_string`.
 
 A string is written as a whole, so that a lost mutation heals with the next one; APPEND and SETRANGE
 copy the value.
@@ -106,10 +106,8 @@ def set_string(space: Space, call: Call, args: list[bytes]) -> bytes:
             fragment is not None
             and fragment.unlimited
             and not fragment.locks
-            and (
-                key in fragment.records
-                or (key not in space.internal.records and len(key) <= KEY_BYTES_MAX)
-            )
+            and key not in space.internal.records
+            and len(key) <= KEY_BYTES_MAX
         ):
             fragment.put(key, value)
             return OK
@@ -178,7 +176,7 @@ def mset(space: Space, call: Call, args: list[bytes]) -> bytes:
         check_lock(space, call, key)
     admit(space, call, keys)
     for key, value in zip(keys, values, strict=True):
-        _keep(space, call, key, value)
+        keep_string(space, call, key, value)
     return OK
 
 
@@ -240,7 +238,7 @@ def _set(space: Space, call: Call, key: bytes, value: bytes, wish: Wish, expiry:
     elif not expiry:
         expiry = DEFAULT_LIFE
     admit(space, call, (key,))
-    _keep(space, call, key, value, expiry)
+    keep_string(space, call, key, value, expiry)
     return reply
 
 
@@ -253,13 +251,15 @@ def replace_string(
     value = change(None if found is None else body_of(found[1]))
     if found is None:
         admit(space, call, (key,))
-        _keep(space, call, key, value)
+        keep_string(space, call, key, value)
     else:
         found[0].put(key, value, expiry_of(found[1]))
     return value
 
 
-def _keep(space: Space, call: Call, key: bytes, value: bytes, expiry: int = DEFAULT_LIFE) -> None:
+def keep_string(
+    space: Space, call: Call, key: bytes, value: bytes, expiry: int = DEFAULT_LIFE
+) -> None:
     """Put a string where it belongs, whatever was there; all has been checked."""
     fragment = space.home(key)
     internal = space.internal

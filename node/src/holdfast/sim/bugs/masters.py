@@ -15,8 +15,10 @@ from holdfast.core.rebalancing import Job, Rebalancing, candidates_of
 from holdfast.core.settlement import Settlement
 from holdfast.core.table import Row
 from holdfast.core.transition import Transition
+from holdfast.core.versioning import raised
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, Millis, PartitionId, Replicas
+from holdfast.sim.bugs import mixes
 from holdfast.sim.bugs.fault import Bug, replaced
 
 _job_for: Final = Rebalancing._job_for
@@ -70,7 +72,8 @@ def gives_silently(
 ) -> None:
     """In the place of `Rebalancing._give`: nobody is told of a loss."""
     del lost
-    rebalancing._publish(view, rows, anew=True)
+    table = rebalancing.context.table
+    rebalancing.publisher.change(raised(table, view.level, view.term, rows, anew=True))
 
 
 def applies_unchecked(transition: Transition, view: View, request: Request) -> None:
@@ -87,9 +90,11 @@ def plans_before_all_know(rebalancing: Rebalancing, view: View) -> None:
         _plan_if_wanted(rebalancing, view)
 
 
-def awaits_nobody(rows: Sequence[Row], present: repair.Judge, _: repair.Judge) -> repair.Repair:
+def awaits_nobody(
+    rows: Sequence[Row], present: repair.Judge, _: repair.Judge, warm: int
+) -> repair.Repair:
     """In the place of `repair_table`: who left is gone for good."""
-    return _repair_table(rows, present, lambda _: False)
+    return _repair_table(rows, present, lambda _: False, warm)
 
 
 def forgets_at_the_first_word(
@@ -108,7 +113,7 @@ BUGS: Final = (
         "mandate-for-ever",
         "A master that nobody hears goes on: two of them act at the same instant.",
         partial(replaced, Mastership, "mandate", always_mandated),
-        start=200,
+        mix=mixes.falling_apart,
     ),
     Bug(
         "silent-is-dead",
@@ -121,13 +126,13 @@ BUGS: Final = (
         "The view is changed before the last change is committed: the table is repaired while"
         " members serve that do not know of it.",
         partial(replaced, Mastership, "committed", committed_at_once),
-        start=80,
+        start=121,
     ),
     Bug(
         "master-asks-nobody",
         "A new master publishes its own table without looking at any other: commits are undone.",
         partial(replaced, Settlement, "_reports", hears_nobody),
-        start=64,
+        start=1,
     ),
     Bug(
         "moves-unasked",
@@ -151,13 +156,13 @@ BUGS: Final = (
         "change-not-checked-again",
         "A state is changed although members left, or the table moved on, after it was prepared.",
         partial(replaced, Transition, "_lock", applies_unchecked),
-        start=28,
+        start=5,
     ),
     Bug(
         "kind-not-known",
         "A plan uses members of a view that not everyone has confirmed.",
         partial(replaced, Rebalancing, "_plan_if_wanted", plans_before_all_know),
-        start=70,
+        mix=mixes.moving,
     ),
     Bug(
         "awaited-given-away",

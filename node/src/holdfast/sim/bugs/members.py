@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -14,11 +13,12 @@ from holdfast.core.membership import Membership
 from holdfast.core.messages import Origin
 from holdfast.core.node import Node
 from holdfast.core.outbox import Outbox
-from holdfast.core.quorums import Electorate
+from holdfast.core.quorums import NO_STAY, Agreed, Electorate
 from holdfast.core.repair import repaired
 from holdfast.core.table import Row
-from holdfast.core.views import Member, View
+from holdfast.core.views import View
 from holdfast.ids import MemberId, Millis, Term, Version
+from holdfast.sim.bugs import mixes
 from holdfast.sim.bugs.fault import Bug, replaced
 
 FOR_EVER: Final = Millis(1 << 40)
@@ -38,9 +38,9 @@ def promises_and_forgets(election: Election, _: Term, origin: Origin) -> None:
     election.abdicate(f"promised something to {origin.id}")
 
 
-def one_is_enough(electorate: Electorate, agrees: Callable[[Member], bool]) -> bool:
+def one_is_enough(electorate: Electorate, agreed: Agreed) -> bool:
     """In the place of `Electorate.agree`: no majority is needed."""
-    return any(agrees(member) for member in electorate.living)
+    return any(agreed(member) != NO_STAY for member in electorate.voters)
 
 
 def takes_an_older_view(membership: Membership, view: View) -> bool:
@@ -87,13 +87,15 @@ BUGS: Final = (
         "lease-ignored",
         "A member serves after its lease is over: beside it, whoever replaced it does too.",
         partial(replaced, Node, "_may_serve_until", may_serve_for_ever),
-        start=3,
+        start=2,
+        mix=mixes.falling_apart,
     ),
     Bug(
         "promise-forgotten",
         "A voter promises and does not remember it: two masters share a term.",
         partial(replaced, Election, "_promise", promises_and_forgets),
-        start=60,
+        start=2,
+        mix=mixes.falling_apart,
     ),
     Bug(
         "one-vote-is-enough",
@@ -117,7 +119,7 @@ BUGS: Final = (
         "rows-not-written",
         "The table never reaches the disk: a whole cluster that comes back knows no partition.",
         partial(replaced, Context, "persist_rows", writes_no_rows),
-        start=30,
+        mix=mixes.coming_back,
     ),
     Bug(
         "gate-removed",

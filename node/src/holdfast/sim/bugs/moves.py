@@ -10,7 +10,8 @@ from holdfast.core.execution import Execution, Running, Word
 from holdfast.core.messages import Completed, Migration
 from holdfast.core.participation import Active, Part, Participation
 from holdfast.core.schedule import Schedule
-from holdfast.ids import MemberId
+from holdfast.ids import MemberId, Version
+from holdfast.sim.bugs import mixes
 from holdfast.sim.bugs.fault import Bug, replaced
 
 _commit_next: Final = Execution._commit_next
@@ -57,6 +58,11 @@ def takes_part_anyway(_: Participation, migration: Migration, known: Sequence[Co
     return ""
 
 
+def is_what_it_was(migration: Migration) -> Version:
+    """In the place of `Migration.version_failed`: nothing was changed, so nothing is raised."""
+    return migration.version_before
+
+
 def has_always_room(_: Schedule, party: Iterable[MemberId], parallel_max: int) -> bool:
     """In the place of `Schedule._has_room`: everything at once."""
     del party, parallel_max
@@ -86,13 +92,14 @@ BUGS: Final = (
         "version-not-compared",
         "A member takes part in a migration of a version that its row has passed.",
         partial(replaced, Participation, "_why_not", takes_part_anyway),
-        start=30,
+        start=3,
+        mix=mixes.moving,
     ),
     Bug(
         "version-not-raised",
-        "A failed migration gets the version that a destination may have committed already.",
-        partial(replaced, Migration, "version_failed", Migration.version_committed),
-        start=53,
+        "A migration that failed leaves the version as it was: who takes part never hears its end.",
+        partial(replaced, Migration, "version_failed", property(is_what_it_was)),
+        start=5,
     ),
     Bug(
         "bound-ignored",
@@ -104,7 +111,7 @@ BUGS: Final = (
         "serves-before-published",
         "A destination serves as owner once it has committed; the master may still take it back.",
         partial(replaced, Participation, "_commit", serves_by_commit),
-        start=41,
+        mix=mixes.moving,
     ),
     Bug(
         "source-drops-early",

@@ -16,6 +16,7 @@ in the world and use it only to judge; no process ever learns from them.
     changes        a change of the state finds everyone settled; one stable table for each
     lineage        who serves holds the data; no partition begins anew unless it was lost
     losses         a partition is lost only when nobody is awaited that has its data
+    acks           a backup that acknowledges tells which of its copies lack something
     requests       each request gets exactly one answer
     quiet          after the faults: everything agrees and nothing is left over
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.sim.checkers.acks import Acknowledgements
 from holdfast.sim.checkers.changes import Changes, StableTables
 from holdfast.sim.checkers.copies import Copies
 from holdfast.sim.checkers.knowledge import Endings, Plans
@@ -39,5 +40,6 @@ def checkers_of(world: World, requests: Requests) -> tuple[Checker, ...]:
         StableTables(world),
         Memory(world),
         Vows(world),
+        Acknowledgements(world),
         requests,
     )

@@ -22,7 +22,7 @@ class Masters:
     def stepped(self, change: Change) -> None:
         """Look at a process that leads."""
         process, view = change.process, change.view
-        if view is None or not process.node.leads(process.clock.read(self.world.now)):
+        if view is None or not change.is_master or not process.node.leads(change.now):
             self._leading.pop(process, None)
             return
         first = self._of_term.setdefault((view.cluster, view.term), process)

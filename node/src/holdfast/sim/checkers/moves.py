@@ -8,7 +8,7 @@ from holdfast.core.states import Rebalance
 from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.ids import MemberId, PartitionId
-from holdfast.sim.checkers.watch import Change, listed, running
+from holdfast.sim.checkers.watch import Change, listed, partition_of, running
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
@@ -32,8 +32,15 @@ class Moves:
             return
         self._check_begun(change, view)
         self._check_load(change.process)
+        taken_back = {
+            partition_of(notice.about)
+            for notice in change.notices
+            if notice.kind is NoticeKind.MIGRATION_ENDED and notice.detail.startswith("failed")
+        }
         for held, after in change.rows:
-            before = self._newest_before(view, held, after)
+            before = held
+            if held.partition not in taken_back:  # else a destination may hold what never was
+                before = self._newest_before(view, held, after)
             if not change.view_changed and before.replicas != after.replicas:
                 self._check_copies(change.process, view, before, after)
 

@@ -9,7 +9,7 @@ Partitions that a member does not own in its table are looked at now and then on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.core.serving import Serving
@@ -31,10 +31,12 @@ class Ownership:
         self._claimers: dict[Place, dict[Process, None]] = {}
         self._claims: dict[Process, dict[Place, None]] = {}
         self._gained: Sequence[Place] = ()
+        self._owned: dict[Process, tuple[Place, ...]] = {}
+        """The rows that name a process as owner, as long as neither rows nor view change."""
 
-    def claims(self, process: Process) -> tuple[Place, ...]:
+    def claims(self, process: Process) -> Iterable[Place]:
         """What a process claimed at its last step."""
-        return tuple(self._claims.get(process, ()))
+        return self._claims.get(process, ())
 
     def claimed(self, process: Process, place: Place) -> bool:
         """Whether a process claimed this at its last step."""
@@ -50,30 +52,38 @@ class Ownership:
         process = change.process
         before = self._claims.get(process, {})
         after = self._claimed_now(change, before)
+        self._gained = ()
+        if after != before:
+            self._note(process, before, after)
+        for place in after:
+            if len(self._claimers[place]) > 1:
+                self._compare(process, place)
+
+    def _note(self, process: Process, before: dict[Place, None], after: dict[Place, None]) -> None:
         self._gained = [place for place in after if place not in before]
         for place in before:
             if place not in after:
                 del self._claimers[place][process]
-        for place in after:
-            claimers = self._claimers.setdefault(place, {})
-            claimers[process] = None
-            if len(claimers) > 1:
-                self._compare(process, place)
+        for place in self._gained:
+            self._claimers.setdefault(place, {})[process] = None
         self._claims[process] = after
 
     def _claimed_now(self, change: Change, before: dict[Place, None]) -> dict[Place, None]:
         process, cluster = change.process, change.cluster
-        node = process.node
         if not cluster:
             return {}
-        me, now = node.me.id, process.clock.read(self.world.now)
-        full = process.steps % FULL_LOOK_STEPS == 0
-        return {
-            (cluster, row.partition): None
-            for row in node.table.rows
-            if (full or row.replicas[0] == me or (cluster, row.partition) in before)
-            and node.serving(row.partition, now) is Serving.ALL
-        }
+        node, now = process.node, change.now
+        looked = self._owned.get(process)
+        if looked is None or change.rows or change.view_changed or change.entered:
+            me, rows = node.me.id, node.table.rows
+            looked = tuple((cluster, row.partition) for row in rows if row.replicas[0] == me)
+            self._owned[process] = looked
+        if process.steps % FULL_LOOK_STEPS == 0 or len(before) > len(looked):
+            looked = tuple((cluster, row.partition) for row in node.table.rows)
+        if not looked:
+            return {}
+        serving = node.serving
+        return {place: None for place in looked if serving(place[1], now) is Serving.ALL}
 
     def _compare(self, process: Process, place: Place) -> None:
         _, partition = place
@@ -90,5 +100,6 @@ class Ownership:
 
     def ended(self, process: Process) -> None:
         """It claims nothing any more."""
+        self._owned.pop(process, None)
         for place in self._claims.pop(process, {}):
             del self._claimers[place][process]

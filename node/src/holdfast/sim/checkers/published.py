@@ -8,6 +8,7 @@ is newer than every one that a master held, or told of, since it settled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from holdfast.core.events import Received
 from holdfast.core.messages import FragmentPush, Message, MigrationRequest, Publication
@@ -17,6 +18,8 @@ from holdfast.sim.checkers.ownership import Ownership, Place
 from holdfast.sim.checkers.watch import Change
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
+
+_TELLING: Final = frozenset((Publication, MigrationRequest, FragmentPush))
 
 
 class Published:
@@ -34,7 +37,7 @@ class Published:
         cluster = change.cluster
         if not cluster:
             return
-        if isinstance(change.event, Received):
+        if type(change.event) is Received and type(change.event.message) in _TELLING:
             self._note(cluster, told(change.event.message))
         self._note_master(change)
         for place in self._ownership.gained:
@@ -80,6 +83,6 @@ def told(message: Message) -> Iterator[tuple[PartitionId, Version]]:
     if isinstance(message, Publication):
         for row in message.rows:
             yield row.partition, row.version
-    if isinstance(message, Publication | MigrationRequest | FragmentPush):
+    if isinstance(message, (Publication, MigrationRequest, FragmentPush)):
         for entry in message.completed:
             yield entry.migration.partition, entry.version_after

@@ -53,7 +53,7 @@ class Vows:
     def stepped(self, change: Change) -> None:
         """First what arrives, then what leaves, in its order."""
         event = change.event
-        if not isinstance(event, Received) or type(event.message) in _ECHOED:
+        if type(event) is Started or (type(event) is Received and type(event.message) in _ECHOED):
             self._note(change)
         for sent in change.sends:
             if type(sent.message) in _BINDING:

@@ -25,6 +25,8 @@ class Change:
 
     process: Process
     event: Event
+    now: Millis
+    """What the clock of the process says at this very moment."""
     sends: Sequence[Send]
     """Of what went out, in its order; here the messages."""
     notices: Sequence[Notice]
@@ -79,13 +81,12 @@ class Watch:
         change = changed(self.world, process, event, effects)
         for look in self._looks:
             look(change)
-        seen = process.seen
+        seen, node = process.seen, process.node
         seen.view = change.view
-        seen.incarnation = process.node.me.incarnation
-        if change.rows:
-            seen.rows = process.node.table.rows
+        seen.incarnation = node.me.incarnation
+        seen.rows = node.table.rows
         if change.fragments_before is not None:
-            seen.fragments = dict(process.node.fragments)
+            seen.fragments = dict(node.fragments)
 
     def ended(self, process: Process) -> None:
         """A process is gone."""
@@ -96,16 +97,12 @@ class Watch:
 def changed(world: World, process: Process, event: Event, effects: Sequence[Effect]) -> Change:
     """Compare a process with what it was at the end of its last step."""
     node, seen = process.node, process.seen
-    rows = node.table.rows
-    if not seen.rows:
-        seen.rows = tuple(Row(row.partition, Version(-1), row.replicas) for row in rows)
-    pairs: Sequence[tuple[Row, Row]] = ()
-    if rows != seen.rows:
-        pairs = [(old, new) for old, new in zip(seen.rows, rows, strict=True) if old != new]
     view = node.view
+    late = process.stepped_us != world.now
     return Change(
         process=process,
         event=event,
+        now=process.clock.read(world.now) if late else process.stepped_at,
         sends=[effect for effect in effects if type(effect) is Send],
         notices=[effect for effect in effects if type(effect) is Notice],
         answers=[effect for effect in effects if type(effect) is Answer],
@@ -113,20 +110,29 @@ def changed(world: World, process: Process, event: Event, effects: Sequence[Effe
         view=view,
         view_changed=view is not seen.view,
         cluster="" if view is None else view.cluster,
-        rows=pairs,
+        rows=_changed_rows(seen.rows, node.table.rows),
         fragments_before=seen.fragments if node.fragments != seen.fragments else None,
         is_master=node.is_master,
-        late=process.stepped_us != world.now,
-        entered=_entered(process),
+        late=late,
+        entered=_entered(process, view),
     )
 
 
-def _entered(process: Process) -> bool:
+def _changed_rows(before: Sequence[Row], rows: Sequence[Row]) -> Sequence[tuple[Row, Row]]:
+    """Before a first step there is nothing but rows that nobody has heard of."""
+    if before is rows:
+        return ()
+    if not before:
+        before = tuple(Row(row.partition, Version(-1), row.replicas) for row in rows)
+    return [(old, new) for old, new in zip(before, rows, strict=True) if old != new]
+
+
+def _entered(process: Process, view: View | None) -> bool:
     """Whether the process is listed with a stay with which it was not listed before."""
     seen, me = process.seen, process.node.me
     if me.incarnation != seen.incarnation:
         return True
-    if process.node.view is seen.view:
+    if view is seen.view:
         return False
     return not (seen.view is not None and seen.view.has(me.id, me.incarnation))
 

@@ -42,7 +42,9 @@ What can go wrong
   nothing hangs. Many different unknown pushes to one list, never read back, are the worst case.
 * A model that is wrong calls sound members broken. It is written for itself, knows nothing of the
   stores, and what the search believes about calls (`traits`) is tested against it.
-* Expiry is not modelled: clients whose operations are checked set none.
+* Clocks differ. How a deadline becomes an operation of its own, between the instants at which it
+  may have ended and must have, is said in `mortal`. So this is also the check that nothing that
+  has expired, and nothing that was deleted, is served again: a reply with it has no order.
 """
 
 from holdfast.sim.linearizability.checker import Checker, check

@@ -2,7 +2,8 @@
 
 It is an oracle: written for itself, without a look at the stores, by what the commands are
 documented to do. A state is None (no such key), bytes, a frozenset (set), a tuple of pairs sorted
-by field (hash), or a tuple of bytes (list); no container is ever empty.
+by field (hash), or a tuple of bytes (list); no container is ever empty. What ends by itself is a
+string with a deadline or a lock (`mortal`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from holdfast.sim.linearizability.history import UNKNOWN, Call
+from holdfast.sim.linearizability.mortal import ENDS, Lock, Mortal, granted, released, shown
 
 Items = tuple[bytes, ...]
 Pairs = tuple[tuple[bytes, bytes], ...]
-State = bytes | frozenset[bytes] | Items | Pairs | None
+State = bytes | frozenset[bytes] | Items | Pairs | Mortal | Lock | None
 Args = tuple[bytes, ...]
 Step = tuple[State, object]
 
@@ -61,7 +63,7 @@ def check_modelled(call: Call) -> None:
     least, most = arity
     if not least <= args <= most or (name == b"HSET" and args % 2):
         raise ValueError(f"{call}: no model of it with so many arguments")
-    if name == b"SET" and args == 2 and call[3].upper() != b"NX":
+    if name == b"SET" and args > 1 and (args, call[3].upper()) not in ((2, b"NX"), (4, b"PX")):
         raise ValueError(f"{call}: no model of this option")
 
 
@@ -72,6 +74,10 @@ def canonical(call: Call, reply: object) -> object:
     turn, pairs, or a dict. What lists a member or a field twice stays as it is: it fits nothing.
     """
     name = call[0].upper()
+    if name == b"PTTL" and isinstance(reply, int) and reply >= 0:
+        return ENDS
+    if name == b"HOLDFAST.LOCKED" and isinstance(reply, tuple):
+        return reply[-1]
     if isinstance(reply, str):
         return reply.encode()
     if isinstance(reply, dict):
@@ -100,6 +106,21 @@ def _canonical_pairs(reply: tuple[object, ...]) -> object:
 
 def _text(state: State) -> bytes | None:
     if state is None or isinstance(state, bytes):
+        return state
+    if isinstance(state, Mortal):
+        return state.value
+    raise _FailedError(WRONG_TYPE)
+
+
+def _like(state: State, text: bytes) -> State:
+    """Another text with the deadline that there is."""
+    return Mortal(text, state.tag) if isinstance(state, Mortal) else text
+
+
+def _lock(state: State) -> Lock:
+    if state is None:
+        return Lock(0)
+    if isinstance(state, Lock):
         return state
     raise _FailedError(WRONG_TYPE)
 
@@ -138,6 +159,8 @@ def _pairs(fields: dict[bytes, bytes]) -> Pairs:
 def _set(state: State, args: Args) -> Step:
     if len(args) == 1:
         return args[0], OK
+    if len(args) > 2:
+        return Mortal(args[0], args[3]), OK
     return (args[0], OK) if state is None else (state, None)
 
 
@@ -162,7 +185,7 @@ def _incr(state: State, _: Args) -> Step:
     number = 0 if text is None else _integer(text)
     if number is None or number == INTEGER_MAX:
         raise _FailedError(NOT_AN_INTEGER)
-    return str(number + 1).encode(), number + 1
+    return _like(state, str(number + 1).encode()), number + 1
 
 
 def _integer(text: bytes) -> int | None:
@@ -178,7 +201,45 @@ def _integer(text: bytes) -> int | None:
 
 def _append(state: State, args: Args) -> Step:
     text = (_text(state) or b"") + args[0]
-    return text, len(text)
+    return _like(state, text), len(text)
+
+
+# What ends by itself ---------------------------------------------------------------------------
+
+
+def _pexpire(state: State, args: Args) -> Step:
+    text = _text(state)
+    return (None, 0) if text is None else (Mortal(text, args[1]), 1)
+
+
+def _persist(state: State, _: Args) -> Step:
+    return (state.value, 1) if isinstance(state, Mortal) else (state, 0)
+
+
+def _pttl(state: State, _: Args) -> Step:
+    if isinstance(state, Mortal):
+        return state, ENDS
+    return state, -2 if state is None else -1
+
+
+def _end(state: State, args: Args) -> Step:
+    if isinstance(state, Mortal) and state.tag == args[0]:
+        return None, None
+    if isinstance(state, Lock) and state.session and state.tag == args[0]:
+        return Lock(state.last), None
+    return state, None
+
+
+def _grant(state: State, args: Args) -> Step:
+    return granted(_lock(state), *args)
+
+
+def _unlock(state: State, args: Args) -> Step:
+    return released(_lock(state), *args)
+
+
+def _locked(state: State, args: Args) -> Step:
+    return shown(_lock(state), *args)
 
 
 # Sets ------------------------------------------------------------------------------------------
@@ -270,13 +331,20 @@ MANY: Final = 2**20
 
 _TABLE: Final[tuple[tuple[bytes, Callable[[State, Args], Step], int, int], ...]] = (
     # name, what it does, how many arguments after the key
-    (b"SET", _set, 1, 2),
+    (b"SET", _set, 1, 4),
     (b"GET", _get, 0, 0),
     (b"GETDEL", _getdel, 0, 0),
     (b"GETSET", _getset, 1, 1),
     (b"DEL", _del, 0, 0),
     (b"INCR", _incr, 0, 0),
     (b"APPEND", _append, 1, 1),
+    (b"PEXPIRE", _pexpire, 2, 2),
+    (b"PERSIST", _persist, 0, 0),
+    (b"PTTL", _pttl, 0, 0),
+    (b"(END)", _end, 1, 1),
+    (b"HOLDFAST.LOCK", _grant, 3, 3),
+    (b"HOLDFAST.UNLOCK", _unlock, 2, 2),
+    (b"HOLDFAST.LOCKED", _locked, 1, 1),
     (b"SADD", _sadd, 1, MANY),
     (b"SREM", _srem, 1, MANY),
     (b"SISMEMBER", _sismember, 1, 1),

@@ -10,6 +10,7 @@ from typing import Final
 
 from holdfast.sim.linearizability.history import UNKNOWN, Call, Operation
 from holdfast.sim.linearizability.model import State, apply, canonical, check_modelled, fits
+from holdfast.sim.linearizability.mortal import Mortal
 
 READS: Final = (
     b"GET",
@@ -20,6 +21,7 @@ READS: Final = (
     b"HGETALL",
     b"LLEN",
     b"LRANGE",
+    b"PTTL",
 )
 REPLACES: Final = (b"GETSET", b"GETDEL")
 FAMILIES: Final = {
@@ -31,6 +33,14 @@ FAMILIES: Final = {
     b"HDEL": "hash",
 }
 """Calls that touch the elements that they name and no others."""
+
+KEEPING_SIZE: Final = (
+    b"PEXPIRE",
+    b"PERSIST",
+    b"HOLDFAST.LOCK",
+    b"HOLDFAST.UNLOCK",
+    b"HOLDFAST.LOCKED",
+)
 
 ANY_SIZE: Final = 2**40
 """More than any state has."""
@@ -98,12 +108,12 @@ class Task:
 
 def is_plain(state: State) -> bool:
     """Whether every command for strings works on it."""
-    return state is None or isinstance(state, bytes)
+    return state is None or isinstance(state, bytes | Mortal)
 
 
 def erases(call: Call, reply: object) -> bool:
     """SET has one outcome; DEL too, where nobody knows how many keys it deleted."""
-    return (call[0] == b"SET" and len(call) == 3) or (call[0] == b"DEL" and reply is UNKNOWN)
+    return (call[0] == b"SET" and len(call) != 4) or (call[0] == b"DEL" and reply is UNKNOWN)
 
 
 def elements(call: Call) -> frozenset[bytes]:
@@ -129,6 +139,8 @@ def growth(call: Call) -> tuple[int, int]:
         return 1, 0
     if name == b"INCR":
         return 1, 1
+    if name in KEEPING_SIZE:
+        return 0, 0
     if name == b"APPEND" or (name == b"SET" and len(args) == 2):
         return 0, len(args[0])
     return ANY_SIZE, ANY_SIZE

@@ -1,0 +1,1 @@
+"""Everything that a Redis client needs beside its data: sessions, and what is asked of a member."""

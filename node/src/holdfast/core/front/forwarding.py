@@ -1,0 +1,246 @@
+"""Commands of the plain port whose keys are not all here.
+
+Rules (`design/4`, port 6379)
+-----------------------------
+* A command about one partition that never waits takes its place among the replies of its batch at
+  once, as if its outcome were unknown; its real reply replaces that (`Place`). So a pipeline's
+  commands for another member leave together.
+* All others hold up their session until they are answered, and begin when nothing of it is under
+  way: a command over several partitions, which is split by partition and put together (not
+  atomic), and one that may wait for a key.
+* Where nobody is known who owns a partition, the command waits like one whose partition is handed
+  over: clients of the plain port know nothing of a cluster.
+
+States
+------
+Of a session: its commands are executed as they come; or its first one is pending
+(`Session.pending`); or some are on their way (`Session.away`).
+
+What can go wrong
+-----------------
+*One part of a split command fails.* The whole is answered with that error, *unknown* before all
+others; the other parts were done. *It is larger than a message.* It is refused with what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.core.data.gates import SINGLES
+from holdfast.core.data.plane import Elsewhere, Plane, split_array
+from holdfast.core.data.sessions import Pending, Session
+from holdfast.core.data.tickets import AGAIN, UNKNOWN, Desk, Ticket
+from holdfast.core.front.errands import Errands, check_size
+from holdfast.core.stores.blocking import parse_until
+from holdfast.core.stores.catalogue import ALL
+from holdfast.core.stores.command import Blocked, Command, Gather, Trait
+from holdfast.core.stores.replies import OK, array, error, integer
+from holdfast.errors import CommandError
+from holdfast.ids import Millis, PartitionId
+
+LATER: Final = Blocked((), 0, b"")
+"""Not now, and without a deadline of its own."""
+
+Combine = Callable[[list[bytes]], bytes]
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A command whose reply has its place in a ticket."""
+
+    args: list[bytes]
+    partition: PartitionId
+    writes: bool
+    until: Millis
+    ticket: Ticket
+    place: int
+    desk: Desk
+
+    def fill(self, reply: bytes) -> None:
+        """It is answered."""
+        self.ticket.replies[self.place] = reply
+        self.desk.met(self.ticket)
+
+
+@dataclass(slots=True, eq=False)
+class Gathering:
+    """Parts of one command, and what becomes of them."""
+
+    session: Session
+    pending: Pending
+    combine: Combine
+    replies: list[bytes] = field(default_factory=list)
+    left: int = 0
+
+    def take(self, index: int, reply: bytes) -> None:
+        """One part is answered."""
+        self.replies[index] = reply
+        self.left -= 1
+        if not self.left:
+            errors = [each for each in self.replies if each[:1] == b"-"]
+            if errors:
+                self.pending.reply = UNKNOWN if UNKNOWN in errors else errors[0]
+            else:
+                self.pending.reply = self.combine(self.replies)
+
+
+@dataclass(slots=True, eq=False)
+class Piece:
+    """One part."""
+
+    args: list[bytes]
+    partition: PartitionId
+    writes: bool
+    until: Millis
+    gathering: Gathering
+    index: int
+
+    def fill(self, reply: bytes) -> None:
+        """It is answered."""
+        self.gathering.take(self.index, reply)
+
+
+Part = tuple[PartitionId, list[bytes]]
+"""A partition, and the command for it."""
+
+
+class Forwarding:
+    """Sends commands of my clients to where their keys are."""
+
+    def __init__(self, plane: Plane, errands: Errands) -> None:
+        self.plane = plane
+        self.errands = errands
+
+    def at_once(self, session: Session, args: list[bytes], ticket: Ticket) -> bytes | None:
+        """Send a command of one key on, if it is known where; what is told until it is answered."""
+        single = SINGLES.get(args[0])
+        if single is None or not single.least <= len(args) <= single.most:
+            return None
+        partition = self.plane.partition_of(args[1])
+        owner = self.errands.context.table.row(partition).owner
+        if owner is None or owner == self.errands.context.me.id:
+            return None
+        return self._place(session, args, partition, single.otherwise, ticket)
+
+    def _place(
+        self,
+        session: Session,
+        args: list[bytes],
+        partition: PartitionId,
+        otherwise: bytes,
+        ticket: Ticket,
+    ) -> bytes | None:
+        until, place = Millis(ticket.deadline), len(ticket.replies)
+        writes = otherwise is UNKNOWN
+        slot = Place(args, partition, writes, until, ticket, place, self.plane.desk)
+        if not self.errands.add(session, slot):
+            return None
+        ticket.needs += 1
+        return otherwise
+
+    def elsewhere(
+        self, session: Session, args: list[bytes], ticket: Ticket, refusal: Elsewhere
+    ) -> bytes | Blocked:
+        """A command that is not for here alone."""
+        command = ALL.find(args[0])
+        assert command is not None, "what was refused is a command"
+        check_size(args)
+        keys = [args[place] for place in command.key_indexes(len(args))]
+        parts: dict[PartitionId, list[int]] = {}
+        for place, key in enumerate(keys):
+            parts.setdefault(self.plane.partition_of(key), []).append(place)
+        context = self.errands.context
+        owners = [self.errands.owner_of(partition) for partition in parts]
+        others = [owner for owner in owners if owner is not None and owner[0] != context.me.id]
+        if None in owners or not others:
+            until = self.plane.call.now + context.config.operation_timeout_ms
+            return Blocked((), until, error(refusal.message))
+        partition = next(iter(parts))
+        if len(parts) > 1:
+            return self.start(session, *split(command, args, parts), command.traits)
+        if Trait.BLOCKS in command.traits:
+            wait = self._wait_of(args)
+            return self.start(session, [(partition, args)], first, command.traits, wait)
+        otherwise = UNKNOWN if Trait.WRITE in command.traits else AGAIN
+        return self._place(session, args, partition, otherwise, ticket) or LATER
+
+    def _wait_of(self, args: list[bytes]) -> int | None:
+        """How long a command waits for its key; None for ever. Its owner judges what is wrong."""
+        call = self.plane.call
+        try:
+            if args[0].upper() == b"HOLDFAST.LOCK":
+                options = dict(zip(map(bytes.upper, args[3::2]), args[4::2], strict=False))
+                wait = int(options.get(b"WAIT", b"1"))
+                return wait or None
+            until = parse_until(call, args[-1])
+        except (CommandError, ValueError):
+            return 0
+        return until - call.now if until else None
+
+    def start(
+        self,
+        session: Session,
+        parts: Sequence[Part],
+        combine: Combine,
+        traits: Trait,
+        wait: int | None = 0,
+    ) -> Blocked:
+        """Have parts of a command carried out; the session waits for it."""
+        if session.away:
+            return LATER
+        context = self.errands.context
+        pending = session.pending = Pending()
+        session.settle()
+        until = 0 if wait is None else context.now + wait + context.config.operation_timeout_ms
+        gathering = Gathering(session, pending, combine, [b""] * len(parts), len(parts))
+        writes = Trait.WRITE in traits
+        for index, (partition, args) in enumerate(parts):
+            piece = Piece(args, partition, writes, Millis(until), gathering, index)
+            self.errands.ask(session, piece)
+        return LATER
+
+
+def first(replies: list[bytes]) -> bytes:
+    """The reply of the only part."""
+    return replies[0]
+
+
+def split_bulks(reply: bytes) -> list[bytes]:
+    """What the byte strings of an array say."""
+    return [item[item.index(b"\r\n") + 2 : -2] for item in split_array(reply)]
+
+
+def joined(replies: Iterable[bytes]) -> bytes:
+    """Arrays, one after the other."""
+    return array([item for reply in replies for item in split_array(reply)])
+
+
+def total(replies: Iterable[bytes]) -> bytes:
+    """Integers, added."""
+    return integer(sum(int(reply[1:-2]) for reply in replies))
+
+
+def split(
+    command: Command, args: list[bytes], parts: dict[PartitionId, list[int]]
+) -> tuple[list[Part], Combine]:
+    """A command of several keys by partition, and how the replies become one."""
+    step, count = command.keys[2], len(command.key_indexes(len(args)))
+    split_up: list[Part] = []
+    for partition, places in parts.items():
+        own = [args[0]]
+        for place in places:
+            start = command.keys[0] + place * step
+            own += args[start : start + step]
+        split_up.append((partition, own))
+
+    def in_order(replies: list[bytes]) -> bytes:
+        items = [b""] * count
+        for places, reply in zip(parts.values(), replies, strict=True):
+            for place, item in zip(places, split_array(reply), strict=True):
+                items[place] = item
+        return array(items)
+
+    combine = {Gather.SUM: total, Gather.ITEMS: in_order, Gather.OK: lambda _: OK}[command.gather]
+    return split_up, combine
