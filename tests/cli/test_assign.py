@@ -51,7 +51,7 @@ def test_text_shows_moves_and_evenness(capsys: Capture) -> None:
         "What each member holds, fewest..most: all copies, and those at each index.",
         "change      copies  index 0  index 1  index 2  index 3",
         "fresh     271..271   67..68   67..68   67..68   67..68",
-        "leave m2  271..271   90..91   90..91   90..91",
+        "leave m2  271..271   90..91  45..181   0..136",
         "join m5   271..271   67..68   67..68   67..68   67..68",
     ]
     assert out.splitlines()[6].split()[:6] == ["leave", "m2", "3", "2", "0", "0"]

@@ -1,0 +1,52 @@
+"""Who may ask for what.
+
+* What changes the cluster needs the cluster's secret as a bearer token, when there is one; so do
+  the endpoints that members have for one another. Without a secret a member listens to its own
+  machine only, unless it was told otherwise (`settings`).
+* A browser may not be made to ask by a page of another site: a request that names an origin other
+  than the host that it asks is refused, wherever it would change something.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from holdfast.shell.http.ports import MemberPort
+from holdfast.shell.http.refusals import Kind, Refused
+
+BEARER: Final = b"bearer "
+
+
+class Guard:
+    """The dependency of routes that not everybody may use."""
+
+    def __init__(self, member: MemberPort) -> None:
+        self._member = member
+
+    async def needs_secret(self, request: Request) -> None:
+        """Refuse whoever does not know the cluster's secret."""
+        secret = self._member.secret
+        if not secret:
+            return
+        given = request.headers.get("authorization", "").encode("latin-1")
+        token = given[len(BEARER) :].strip()
+        fits = hmac.compare_digest(token, secret.strip())
+        if not given.lower().startswith(BEARER) or not fits:
+            raise Refused(Kind.NOT_AUTHORIZED, "send it as 'Authorization: Bearer SECRET'")
+
+
+async def same_origin(request: Request) -> None:
+    """Refuse what a page of another site makes a browser ask for."""
+    origin = request.headers.get("origin")
+    if origin is None:
+        return
+    try:
+        host = urlsplit(origin).netloc
+    except ValueError:
+        host = ""
+    if host != request.headers.get("host"):
+        raise Refused(Kind.FOREIGN_ORIGIN, f"the request comes from a page of {origin}")

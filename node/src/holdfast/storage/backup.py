@@ -1,0 +1,373 @@
+"""Backups of a member's files: while it runs, only what is new, and back again.
+
+Rules (`design/5`, "Backup", "Restore")
+---------------------------------------
+* A backup is what the manifest names at one moment: all that was written before, nothing of later.
+  Files but the last segment don't change any more, so they are linked, or copied to another disk;
+  the last one is copied up to its last whole block. The member writes on meanwhile.
+* If the member replaces its manifest meanwhile and removes a file of it, the backup begins anew.
+* An incremental backup has only those files that the one before it lacks. It names the directory
+  that has each of the others, as a neighbour of its own.
+* `backup.json` comes last: a directory without it is no backup.
+* A restore checks each file against the sum that the backup has of it, and copies: what runs on
+  the copy changes nothing in the backup.
+
+What can go wrong
+-----------------
+*A backup that a later one refers to is deleted.* The restore says which file is missing from which
+directory, before it has written anything.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import google_crc32c
+import msgspec
+
+from holdfast.errors import CorruptFile, StorageError
+from holdfast.storage import layout, recovery
+from holdfast.storage.files import Readable, RealFiles, sync_directory
+from holdfast.storage.format import block, manifest
+from holdfast.storage.format.block import Block
+from holdfast.storage.format.manifest import Manifest
+
+INDEX: Final = "backup.json"
+FORMAT_VERSION: Final = 1
+ATTEMPTS: Final = 20
+CHUNK_BYTES: Final = 4 << 20
+
+OnFile = Callable[[str, int], None]
+"""Told each file that is done, and its size."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """One file of a backup."""
+
+    name: str
+    size: int
+    crc32c: int
+    directory: str
+    """Which backup has it; empty for this one."""
+
+
+class Index(msgspec.Struct, frozen=True):
+    """What a backup has."""
+
+    member: str
+    partition_count: int
+    replica_count: int
+    created_s: float
+    previous: str
+    """The backup that it builds on; empty for none."""
+    files: tuple[Kept, ...]
+    format: int = FORMAT_VERSION
+    backup: str = ""
+    """Which backup of its cluster this is a part of; empty for one of this member alone."""
+    parts: tuple[str, ...] = ()
+    """The members whose parts make that backup whole."""
+    cluster: str = ""
+    """Of which cluster."""
+
+    @property
+    def own_bytes(self) -> int:
+        """Of the files that are stored here."""
+        return sum(each.size for each in self.files if not each.directory)
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all files."""
+        return sum(each.size for each in self.files)
+
+
+def read_index(directory: Path) -> Index:
+    """What a backup has; refused if it is none, or not whole."""
+    path = directory / INDEX
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise StorageError(str(path), "it is missing: this is no finished backup") from error
+    return index_of(data, str(path))
+
+
+def index_of(data: bytes, path: str) -> Index:
+    """What the index of a backup says."""
+    try:
+        return msgspec.json.decode(manifest.line_of(data, path), type=Index)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CorruptFile(path, f"malformed: {error}", offset=0) from error
+
+
+# Making one ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a member's backup is a part of."""
+
+    backup: str = ""
+    parts: tuple[str, ...] = ()
+    cluster: str = ""
+
+
+ALONE: Final = Part()
+
+
+def back_up(
+    source: Path,
+    target: Path,
+    *,
+    previous: Path | None = None,
+    on_file: OnFile | None = None,
+    part: Part = ALONE,
+) -> Index:
+    """Back up a member's directory, running or not."""
+    if target.exists() and any(target.iterdir()):
+        raise StorageError(str(target), "it is not empty: a backup gets a directory of its own")
+    if previous is not None and previous.resolve().parent != target.resolve().parent:
+        raise StorageError(str(previous), "the backup before stands in the same folder")
+    for _ in range(ATTEMPTS):
+        try:
+            return Backup(source, target, previous, on_file, part).make()
+        except FileNotFoundError:
+            shutil.rmtree(target, ignore_errors=True)
+    raise StorageError(str(source), f"its files changed {ATTEMPTS} times while they were copied")
+
+
+class Backup:
+    """One attempt."""
+
+    def __init__(
+        self, source: Path, target: Path, previous: Path | None, on_file: OnFile | None, part: Part
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.previous = previous
+        self.on_file = on_file
+        self.part = part
+        self.known: dict[tuple[str, int, int], Kept] = {}
+        if previous is not None:
+            for each in read_index(previous).files:
+                self.known[each.name, each.size, each.crc32c] = each
+
+    def make(self) -> Index:
+        """All of it."""
+        files = RealFiles(self.source, lock=False)
+        identity = recovery.read_identity(files)
+        named = None if identity is None else recovery.read_manifest(files, identity)
+        if identity is None or named is None:
+            raise StorageError(str(self.source), "there are no files of a member to back up")
+        for folder in (layout.DATA, layout.CLUSTER):
+            (self.target / folder).mkdir(parents=True, exist_ok=True)
+        kept = [self._write(layout.MANIFEST, manifest.encode(named))]
+        kept.append(self._write(layout.IDENTITY, manifest.encode(identity)))
+        kept += self._keep_all(named)
+        found = Index(
+            identity.member,
+            identity.partition_count,
+            identity.replica_count,
+            time.time(),
+            "" if self.previous is None else self.previous.name,
+            tuple(kept),
+            backup=self.part.backup,
+            parts=self.part.parts,
+            cluster=self.part.cluster,
+        )
+        for folder in (layout.DATA, layout.CLUSTER):
+            sync_directory(self.target / folder)
+        self._write(INDEX, manifest.encode(found))
+        sync_directory(self.target)
+        return found
+
+    def _keep_all(self, named: Manifest) -> list[Kept]:
+        last = layout.segment_name(named.segments[-1])
+        kept = []
+        for name in layout.files_of(named):
+            path = self.source / name
+            each = self._write(name, whole_blocks(path, name)) if name == last else self._keep(name)
+            kept.append(each)
+            if self.on_file is not None:
+                self.on_file(name, each.size)
+        return kept
+
+    def _keep(self, name: str) -> Kept:
+        path = self.source / name
+        known, size, checksum = self._same(path, name), 0, 0
+        if known is None:
+            size, checksum = measured(path)
+            known = self.known.get((name, size, checksum))
+        if known is not None:
+            assert self.previous is not None, "who knows of files has a backup before"
+            return Kept(name, known.size, known.crc32c, known.directory or self.previous.name)
+        link_or_copy(path, self.target / name)
+        return Kept(name, size, checksum, "")
+
+    def _same(self, path: Path, name: str) -> Kept | None:
+        """What the backup before has, if it is this very file under another name: then nobody needs
+        to read it."""
+        for known in self.known.values():
+            if known.name == name and self.previous is not None:
+                there = self.previous.parent / (known.directory or self.previous.name) / name
+                return known if there.exists() and there.samefile(path) else None
+        return None
+
+    def _write(self, name: str, data: bytes) -> Kept:
+        write_synced(self.target / name, data)
+        return Kept(name, len(data), google_crc32c.value(data), "")
+
+
+def whole_blocks(path: Path, name: str) -> bytes:
+    """A segment that is being written, up to its last whole block."""
+    data = path.read_bytes()
+    end = 0
+    for each in block.scan(data, name):
+        if not isinstance(each, Block):
+            break
+        end = each.end
+    return data[:end]
+
+
+def measured(path: Path) -> tuple[int, int]:
+    """Size and sum of a file."""
+    size = checksum = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            size += len(chunk)
+            checksum = google_crc32c.extend(checksum, chunk)
+    return size, checksum
+
+
+def link_or_copy(path: Path, target: Path) -> None:
+    """Another name for the same file; on another disk, a copy."""
+    try:
+        os.link(path, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
+            raise
+        copy_synced(path, target)
+
+
+def copy_synced(path: Path, target: Path) -> None:
+    """A copy on stable storage."""
+    shutil.copyfile(path, target)
+    with target.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """A file on stable storage."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# Bringing one back --------------------------------------------------------------------------------
+
+
+def restore(directory: Path, target: Path, *, on_file: OnFile | None = None) -> Index:
+    """Have the files of a backup in a new directory of a member."""
+    if target.exists() and any(target.iterdir()):
+        raise StorageError(str(target), "it is not empty: nothing is overwritten by a restore")
+    found = read_index(directory)
+    places = places_of(directory, found.files)
+    for folder in (layout.DATA, layout.CLUSTER):
+        (target / folder).mkdir(parents=True, exist_ok=True)
+    last = (layout.IDENTITY,)  # without it, a restore that was cut short is nobody's directory
+    ordered = sorted(zip(found.files, places, strict=True), key=lambda each: each[0].name in last)
+    for kept, path in ordered:
+        copy_synced(path, target / kept.name)
+        if measured(target / kept.name) != (kept.size, kept.crc32c):
+            raise CorruptFile(str(path), "it is not what was backed up: the checksum is wrong")
+        if on_file is not None:
+            on_file(kept.name, kept.size)
+    forget_machine(target)
+    for synced in (target / layout.DATA, target / layout.CLUSTER, target):
+        sync_directory(synced)
+    return found
+
+
+def forget_machine(target: Path) -> None:
+    """Members were copied one after the other: whichever copy of a partition is furthest counts,
+    so that whoever starts with these files asks the others first."""
+    path = target / layout.IDENTITY
+    identity = manifest.decode_identity(path.read_bytes(), layout.IDENTITY)
+    restored = msgspec.structs.replace(identity, boot="", ended=False, lazy=True)
+    write_synced(path, manifest.encode(restored))
+
+
+class BackupFiles:
+    """The files of a backup, wherever each of them is: to be read as those of a member, and each of
+    them only if it is what was backed up. `around` is the folder in which the backup and those that
+    it builds on stand side by side."""
+
+    def __init__(self, around: Readable, backup: str) -> None:
+        self._around = around
+        path = f"{backup}/{INDEX}"
+        self._kept = {each.name: each for each in index_of(around.read(path), path).files}
+        self._places = {
+            name: f"{each.directory or backup}/{name}" for name, each in self._kept.items()
+        }
+        for path in self._places.values():
+            try:
+                around.size(path)
+            except FileNotFoundError:
+                reason = f"the backup {backup} builds on it, and it is missing"
+                raise CorruptFile(path, reason) from None
+
+    def read(self, name: str) -> bytes:
+        """All of a file."""
+        kept, path = self._place(name)
+        data = self._around.read(path)
+        if (len(data), google_crc32c.value(data)) != (kept.size, kept.crc32c):
+            raise CorruptFile(path, "it is not what was backed up: the checksum is wrong")
+        return data
+
+    def size(self, name: str) -> int:
+        """Of a file."""
+        return self._place(name)[0].size
+
+    def list(self, folder: str) -> list[str]:
+        """The files of a folder."""
+        start = f"{folder}/"
+        return sorted(name[len(start) :] for name in self._places if name.startswith(start))
+
+    def _place(self, name: str) -> tuple[Kept, str]:
+        if name not in self._places:
+            raise FileNotFoundError(errno.ENOENT, "no such file in the backup", name)
+        return self._kept[name], self._places[name]
+
+
+def readable(around: Readable, name: str, own: Readable) -> Readable:
+    """The files of a member's directory, `own`, or, if it is one, of the backup of this name."""
+    try:
+        own.size(INDEX)
+    except FileNotFoundError:
+        return own
+    return BackupFiles(around, name)
+
+
+def files_at(directory: Path) -> Readable:
+    """The same on this machine."""
+    whole = directory.resolve()
+    around = RealFiles(whole.parent, lock=False)
+    return readable(around, whole.name, RealFiles(whole, lock=False))
+
+
+def places_of(directory: Path, files: Sequence[Kept]) -> list[Path]:
+    """Where each file is; all of them must be there."""
+    places = []
+    for kept in files:
+        holder = directory.resolve().parent / kept.directory if kept.directory else directory
+        path = holder / kept.name
+        if not path.is_file():
+            raise CorruptFile(str(path), f"the backup {directory} builds on it, and it is missing")
+        places.append(path)
+    return places

@@ -1,0 +1,578 @@
+"""What a shell uses of storage: one interface, an engine with files, and one that has none.
+
+Rules (`core.effects`, `design/5`)
+----------------------------------
+* `recover` first, `start` then, and `write` with the `Persist`s of each step, in their order: those
+  of one call are one block.
+* The listener is told up to which number everything is persisted: from another thread, or, where
+  no sync is needed, from within `write`. Each number is told once, the last of what was written
+  together.
+* What needs no sync goes to the file from within `write`, unless the thread is at work: waking a
+  thread takes longer than such a write. While a sync goes on, nothing but the thread waits for it.
+* `serve` is called now and then from the thread that calls `write`, when that has nothing better to
+  do: it writes a slice of a base from what is in memory, if one is due.
+* After `failed` the process must end: what it was told to keep may be lost.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replace_fields
+from typing import Final, Protocol
+
+from holdfast.core.effects import FragmentRecord, MutationsRecord, Persist, Record
+from holdfast.core.events import Image
+from holdfast.core.stores.settings import Durability
+from holdfast.errors import DiskFailed, ForeignFiles, StorageError
+from holdfast.ids import MemberId, PartitionId
+from holdfast.storage import bases, layout, recovery
+from holdfast.storage.commit import Body, Need
+from holdfast.storage.files import Files, replace
+from holdfast.storage.fold import Control, Fold
+from holdfast.storage.format import entries, manifest
+from holdfast.storage.format.entries import Entry, FragmentEntry, MutationsEntry
+from holdfast.storage.format.manifest import Identity, Manifest
+from holdfast.storage.log import Log
+from holdfast.storage.recovery import OnDamage, Recovered, Watch
+from holdfast.storage.writer import (
+    BaseBody,
+    BeginBase,
+    EndBase,
+    Limits,
+    Round,
+    Seal,
+    Settled,
+    Task,
+    Writer,
+    sweep,
+)
+
+PIECE_BYTES: Final = 1 << 20
+"""Length of the records that a copy is made by."""
+BACKLOG_BYTES_MAX: Final = 8 << 20
+"""What may wait for the disk before the next slice of a base."""
+AT_ONCE_BYTES_MAX: Final = 256 << 10
+"""What is written without waking the thread."""
+BODY_BYTES: Final = 16 << 20
+"""Length of a block after which the next one begins."""
+ENTRY_BYTES: Final = 64
+"""What an entry takes beside its keys and records, about."""
+
+NEEDS: Final = {
+    Durability.ALWAYS: Need.SYNCED,
+    Durability.EVERYSEC: Need.WRITTEN_THEN_SYNCED,
+    Durability.OFF: Need.WRITTEN,
+}
+
+DurabilityOf = Callable[[bytes], Durability]
+
+
+class Listener(Protocol):
+    """Who is told what becomes of records; called from a thread of the engine, or from `write`."""
+
+    def persisted(self, sequence: int) -> None:
+        """Everything up to this number is as safe as it was asked to be."""
+
+    def failed(self, error: DiskFailed) -> None:
+        """Nothing is written any more."""
+
+    def full(self, full: bool) -> None:
+        """Whether there is too little room for more data."""
+
+
+class Source(Protocol):
+    """What is in memory, for a base."""
+
+    def records(self, partition: PartitionId, size: int) -> Iterator[Record]:
+        """Records that sum up to a partition, in pieces of about this size; it may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What storage has done since it was started."""
+
+    user_bytes: int = 0
+    """Keys and records that were to be written."""
+    log_bytes: int = 0
+    base_bytes: int = 0
+    syncs: int = 0
+    bases: int = 0
+    full: bool = False
+
+    @property
+    def amplification(self) -> float:
+        """Bytes written for each byte of a user."""
+        return (self.log_bytes + self.base_bytes) / self.user_bytes if self.user_bytes else 0.0
+
+
+class Engine(Protocol):
+    """Keeps records."""
+
+    @property
+    def last_incarnation(self) -> int:
+        """The last that was used, once it is recovered; 0 for none."""
+
+    def recover(self, watch: Watch | None = None) -> Image | None:
+        """What earlier processes wrote."""
+
+    def start(self, incarnation: int, listener: Listener) -> None:
+        """A process with this incarnation begins to write."""
+
+    def write(self, persists: Sequence[Persist]) -> None:
+        """The records of one step."""
+
+    def serve(self, source: Source) -> bool:
+        """Do a slice of what is to be done in the background; whether there is more."""
+
+    def settled(self) -> None:
+        """Whatever may have been missing in the files was asked for, and is there."""
+
+    def seal(self) -> None:
+        """Wait until all that was written before is in files that don't change any more."""
+
+    def figures(self) -> Figures:
+        """What was done so far."""
+
+    def close(self) -> None:
+        """Write and sync everything, and end."""
+
+
+class MemoryEngine:
+    """Keeps records as long as it lives: for members without a disk, and for tests."""
+
+    def __init__(self) -> None:
+        self.fold = Fold()
+        self._listener: Listener | None = None
+        self.last_incarnation = 0
+        self._user_bytes = 0
+
+    def recover(self, watch: Watch | None = None) -> Image | None:
+        """What was written into this object."""
+        del watch
+        copied = Fold()
+        copied.control, copied.written = self.fold.control.copy(), self.fold.written
+        for partition in sorted(dict.fromkeys((*self.fold.data.held, *self.fold.data.written))):
+            for record in self.fold.data.records(partition, PIECE_BYTES):
+                copied.data.apply(entries.entry_of(record))
+        copied.control.incarnation = max(copied.control.incarnation, self.last_incarnation)
+        return copied.image()
+
+    def start(self, incarnation: int, listener: Listener) -> None:
+        """A process begins."""
+        self.last_incarnation, self._listener = incarnation, listener
+
+    def write(self, persists: Sequence[Persist]) -> None:
+        """They are as safe as they will ever be."""
+        assert self._listener is not None, "an engine is started before it is written to"
+        for persist in persists:
+            entry = entries.entry_of(persist.record)
+            self._user_bytes += user_bytes(entry)
+            self.fold.apply(entry)
+        if persists:
+            self._listener.persisted(persists[-1].sequence)
+
+    def serve(self, source: Source) -> bool:
+        """There is nothing to do."""
+        del source
+        return False
+
+    def settled(self) -> None:
+        """Nothing was missing."""
+
+    def seal(self) -> None:
+        """There are no files."""
+
+    def figures(self) -> Figures:
+        """What was done so far."""
+        return Figures(self._user_bytes, self._user_bytes)
+
+    def close(self) -> None:
+        """End."""
+        self._listener = None
+
+
+def user_bytes(entry: Entry) -> int:
+    """Bytes of keys and records."""
+    if type(entry) is not MutationsEntry:
+        return 0
+    return sum(map(len, entry.keys)) + sum(map(len, entry.records))
+
+
+class Feed:
+    """A round of bases, as the thread that has the data sees it."""
+
+    def __init__(self, due: Round, slice_bytes: int) -> None:
+        self.slice_bytes = slice_bytes
+        self.wanted = due.wanted
+        self.sizes = due.sizes
+        self.current: Iterator[Record] | None = None
+
+    def begin(self, source: Source, limit: int) -> tuple[PartitionId, ...]:
+        """The next set, and its records."""
+        chosen = bases.next_set(self.wanted, self.sizes, limit)
+        self.wanted = self.wanted[len(chosen) :]
+        self.current = (
+            record for partition in chosen for record in source.records(partition, self.slice_bytes)
+        )
+        return chosen
+
+    def slice(self) -> BaseBody | None:
+        """The next records; None when the set has no more."""
+        assert self.current is not None, "a set is begun before it is read"
+        read: list[Entry] = []
+        epochs: dict[PartitionId, int] = {}
+        size = 0
+        for record in self.current:
+            entry = entries.entry_of(record)
+            read.append(entry)
+            size += user_bytes(entry) + ENTRY_BYTES
+            if isinstance(entry, FragmentEntry):
+                epochs[entry.partition] = entry.epoch
+            if size >= self.slice_bytes:
+                break
+        if not read:
+            self.current = None
+            return None
+        return BaseBody(entries.encode(read), len(read), epochs)
+
+
+class FileEngine:
+    """Keeps records in files."""
+
+    def __init__(
+        self,
+        files: Files,
+        identity: Identity,
+        *,
+        durability_of: DurabilityOf,
+        lazy: bool = True,
+        limits: Limits | None = None,
+        on_damage: OnDamage = OnDamage.REFUSE,
+    ) -> None:
+        self.files = files
+        self.identity = identity
+        self.durability_of = durability_of
+        self.lazy = lazy
+        """Whether any name is called persisted before it is synced."""
+        self.unsure = False
+        """Whether what was written last may be missing."""
+        self.limits = limits or Limits()
+        self.on_damage = on_damage
+        self.found: Recovered | None = None
+        """What was recovered, but for the data; with what was doubted."""
+        self.control = Control()
+        self.last_incarnation = 0
+        """The last that was used here."""
+        self._recovered = False
+        self._needs: dict[bytes, Need] = {}
+        self._user_bytes = 0
+        self._waiting: list[Task] = []
+        self._feed: Feed | None = None
+        self._lock = threading.Condition()
+        self._working = threading.Lock()
+        """Held by whoever uses the writer."""
+        self._writer: Writer | None = None
+        self._listener: Listener | None = None
+        self._thread: threading.Thread | None = None
+        self._taken = False
+        """Whether the thread has tasks that it has not begun to do."""
+        self._closing = False
+        self._failure: DiskFailed | None = None
+        self._told = 0
+        self._told_full = False
+
+    # Beginning ------------------------------------------------------------------------------------
+
+    def recover(self, watch: Watch | None = None) -> Image | None:
+        """What the files say."""
+        found = recovery.recover(self.files, on_damage=self.on_damage, watch=watch)
+        self._recovered = True
+        last = self._check_identity()
+        if found is None:
+            self.last_incarnation = last
+            return None
+        self.found = found
+        self.control = found.fold.control.copy()
+        self.last_incarnation = max(last, self.control.incarnation)
+        found.fold.control.incarnation = self.last_incarnation
+        self.unsure = not found.identity.is_sure(self.files.boot())
+        image = found.image()
+        return None if image is None else replace_fields(image, unsure=self.unsure)
+
+    def _check_identity(self) -> int:
+        """The incarnation that was used last; the files must be those of this member."""
+        there = recovery.read_identity(self.files)
+        if there is None:
+            return 0
+        mine = self.identity
+        if (there.member, there.partition_count, there.replica_count) != (
+            mine.member,
+            mine.partition_count,
+            mine.replica_count,
+        ):
+            reason = (
+                f"these files are of member {there.member}, with {there.partition_count}"
+                f" partitions of {there.replica_count} replicas; this is {mine.member}, with"
+                f" {mine.partition_count} of {mine.replica_count}"
+            )
+            raise ForeignFiles(layout.IDENTITY, reason)
+        return there.incarnation
+
+    def start(self, incarnation: int, listener: Listener) -> None:
+        """Begin to write, in a thread."""
+        self.open(incarnation)
+        self._listener = listener
+        self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
+        self._thread.start()
+
+    def open(self, incarnation: int) -> Writer:
+        """Have everything ready to be written to: the tail cut, a new segment begun."""
+        assert self._recovered, "files are recovered before they are written to"
+        for folder in (layout.CLUSTER, layout.DATA):
+            self.files.make_folder(folder)
+        member = MemberId(self.identity.member)
+        counts = (self.identity.partition_count, self.identity.replica_count)
+        self.identity = Identity(
+            member,
+            incarnation,
+            *counts,
+            boot=self.files.boot(),
+            lazy=self.lazy,
+            unsure=self.unsure,
+        )
+        replace(self.files, layout.IDENTITY, manifest.encode(self.identity))
+        found = self.found
+        if found is None:
+            named = Manifest(member, *counts, 1, (), ())
+        else:
+            named = found.manifest
+            self.files.truncate(layout.segment_name(named.segments[-1]), found.end)
+        codec = self.limits.log_codec
+        if found is None:
+            log = Log(self.files, named, codec=codec)
+        else:
+            log = Log(
+                self.files,
+                named,
+                sequence=found.sequence,
+                control_count=found.control_count,
+                touched=found.touched,
+                codec=codec,
+            )
+        if not log.roll():
+            raise StorageError(layout.DATA, "the disk is full: a segment can't be begun")
+        sweep(self.files, log)
+        self._writer = Writer(self.files, log, self.identity, self.limits)
+        return self._writer
+
+    # Writing --------------------------------------------------------------------------------------
+
+    def write(self, persists: Sequence[Persist]) -> None:
+        """The records of one step: one block."""
+        if not persists:
+            return
+        bodies = tuple(self.bodies_of(persists))
+        if not self._write_now(bodies):
+            self._give(bodies)
+
+    def _write_now(self, bodies: Sequence[Body]) -> bool:
+        """Write from here, if that neither waits nor overtakes anything; whether it did."""
+        if self._thread is None or any(body.need is Need.SYNCED for body in bodies):
+            return False
+        if sum(len(body.data) for body in bodies) > AT_ONCE_BYTES_MAX:
+            return False
+        if not self._working.acquire(blocking=False):
+            return False
+        try:
+            writer = self._writer
+            assert writer is not None, "the thread begins when everything is ready"
+            with self._lock:
+                if self._waiting or self._taken or self._failure is not None:
+                    return False
+            idle = writer.nothing_due
+            if not writer.write_now(bodies, time.monotonic()):
+                return False
+            self._tell(writer)
+        except DiskFailed as error:
+            self._failure = error
+            raise
+        finally:
+            self._working.release()
+        if idle or writer.log.size >= self.limits.segment_bytes:
+            with self._lock:
+                self._lock.notify_all()
+        return True
+
+    def bodies_of(self, persists: Sequence[Persist]) -> Iterator[Body]:
+        """The records of one step as they will stand in a block, or in some if it is very long.
+
+        This is done by the thread that serves clients, for each of their writes.
+        """
+        read: list[Entry] = []
+        touched: dict[PartitionId, int] = {}
+        need, control, size = Need.WRITTEN, 0, 0
+        for persist in persists:
+            record = persist.record
+            if type(record) is MutationsRecord:
+                entry: Entry = entries.mutations_entry(record)
+                need = max(need, self._needs.get(record.name) or self._need_of(record.name))
+                used = user_bytes(entry)
+                size += used
+                partition = record.partition
+                touched[partition] = touched.get(partition, ENTRY_BYTES) + used
+            else:
+                entry = entries.entry_of(record)
+                need = Need.SYNCED
+                control += 1
+                self.control.apply(entry)
+                if isinstance(record, FragmentRecord):
+                    touched.setdefault(record.partition, ENTRY_BYTES)
+            read.append(entry)
+            if size > BODY_BYTES:
+                self._user_bytes += size
+                last = persist.sequence
+                yield Body(entries.encode(read), len(read), control, last, need, touched)
+                read, touched, need, control, size = [], {}, Need.WRITTEN, 0, 0
+        self._user_bytes += size
+        if read:
+            last = persists[-1].sequence
+            yield Body(entries.encode(read), len(read), control, last, need, touched)
+
+    def _need_of(self, name: bytes) -> Need:
+        need = self._needs.get(name)
+        if need is None:
+            if len(self._needs) > 4096:
+                self._needs.clear()
+            need = self._needs[name] = NEEDS[self.durability_of(name)]
+        return need
+
+    def _give(self, tasks: Sequence[Task]) -> None:
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            self._waiting.extend(tasks)
+            self._lock.notify_all()
+
+    # In the background ----------------------------------------------------------------------------
+
+    def serve(self, source: Source) -> bool:
+        """A slice of a base, if one is due and the disk keeps up."""
+        writer = self._writer
+        assert writer is not None, "an engine is started before it serves"
+        with self._lock:
+            waiting = sum(len(each.data) for each in self._waiting if hasattr(each, "data"))
+        if waiting > BACKLOG_BYTES_MAX or writer.full:
+            return False
+        if self._feed is None:
+            due, writer.round = writer.round, None
+            if due is None:
+                return False
+            self._feed = Feed(due, self.limits.slice_bytes)
+        return self._slice(self._feed, source)
+
+    def _slice(self, feed: Feed, source: Source) -> bool:
+        if feed.current is None:
+            chosen = feed.begin(source, self.limits.base_bytes)
+            self._give((BeginBase(chosen, self.control.copy()),))
+        body = feed.slice()
+        if body is not None:
+            self._give((body,))
+            return True
+        last = not feed.wanted
+        self._give((EndBase(last),))
+        if last:
+            self._feed = None
+        return not last
+
+    def settled(self) -> None:
+        """The files are as good as any from now on."""
+        self._give((Settled(),))
+
+    def seal(self) -> None:
+        """Have everything in files that don't change any more."""
+        sealed = threading.Event()
+        self._give((Seal(sealed.set),))
+        while not sealed.wait(0.1):
+            if self._failure is not None:
+                raise self._failure
+
+    # The thread -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        writer = self._writer
+        assert writer is not None, "the thread begins when everything is ready"
+        try:
+            while True:
+                tasks, closing = self._wait(writer)
+                with self._working:
+                    writer.work(tasks, time.monotonic())
+                    if closing:
+                        writer.close(time.monotonic())
+                    self._taken = False
+                    self._tell(writer)
+                if closing:
+                    return
+        except DiskFailed as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(DiskFailed(layout.DATA, f"the writer ended: {error!r}"))
+            raise
+
+    def _wait(self, writer: Writer) -> tuple[list[Task], bool]:
+        with self._lock:
+            while not self._waiting and not self._closing:
+                wake = writer.wake_at()
+                now = time.monotonic()
+                if wake is not None and wake <= now:
+                    break
+                self._lock.wait(None if wake is None else wake - now)
+            tasks, self._waiting = self._waiting, []
+            self._taken = bool(tasks)
+            return tasks, self._closing and not tasks
+
+    def _tell(self, writer: Writer) -> None:
+        assert self._listener is not None, "the thread begins with a listener"
+        if writer.promised > self._told:
+            self._told = writer.promised
+            self._listener.persisted(self._told)
+        if writer.full is not self._told_full:
+            self._told_full = writer.full
+            self._listener.full(writer.full)
+
+    def _fail(self, error: DiskFailed) -> None:
+        with self._lock:
+            self._failure = error
+        assert self._listener is not None, "the thread begins with a listener"
+        self._listener.failed(error)
+
+    # Ending ---------------------------------------------------------------------------------------
+
+    def figures(self) -> Figures:
+        """What was done so far."""
+        writer = self._writer
+        if writer is None:
+            return Figures()
+        log = writer.log
+        return Figures(
+            self._user_bytes,
+            log.written_bytes,
+            writer.base_bytes,
+            log.syncs,
+            writer.bases_done,
+            writer.full,
+        )
+
+    def close(self) -> None:
+        """Write and sync everything, and end."""
+        if self._thread is None:
+            return
+        with self._lock:
+            self._closing = True
+            self._lock.notify_all()
+        self._thread.join()
+        self._thread = None
+        if self._failure is not None:
+            raise self._failure

@@ -1,0 +1,1 @@
+"""Bytes on disk: blocks, records, table files, manifests. Pure functions, and typed errors."""
