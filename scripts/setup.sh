@@ -18,7 +18,7 @@ fingerprint() {
 import hashlib, pathlib, sys
 digest = hashlib.sha256(f"{sys.version} {pathlib.Path.cwd()}".encode())
 for name in (
-    "requirements/dev.txt", "scripts/setup.sh",
+    "requirements/dev.txt", "requirements/spark.txt", "scripts/setup.sh",
     "node/pyproject.toml", "operator/pyproject.toml", "pipeline/pyproject.toml",
     "node/src/holdfast/__init__.py", "operator/src/holdfast_operator/__init__.py",
     "pipeline/src/holdfast_spark/__init__.py",
@@ -74,6 +74,10 @@ rm -f "$stamp"
 pip() { "$python" -m pip install --quiet --no-input --disable-pip-version-check "$@"; }
 say "installing pinned requirements"
 pip --require-hashes -r requirements/dev.txt
+# PySpark is a source archive of half a gigabyte. It is made a wheel by what has just been installed,
+# pinned, and not by whatever is the newest.
+say "installing PySpark; the first time that takes a few minutes"
+pip --require-hashes --no-build-isolation -r requirements/spark.txt
 say "installing holdfast, holdfast-operator and holdfast-spark, editable"
 pip --no-deps --no-build-isolation -e ./node -e ./operator -e ./pipeline
 fingerprint "$python" >"$stamp"

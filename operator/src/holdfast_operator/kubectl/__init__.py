@@ -1,0 +1,1 @@
+"""`kubectl holdfast`: what people ask most, in a word each: it reads and patches Clusters."""
