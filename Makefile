@@ -3,6 +3,10 @@
 BIN := .venv/bin
 SEEDS ?= 1000
 START ?= 1
+MEMBERS ?= 3
+ROUNDS ?= 20
+ROWS ?= 1000000
+LITE ?= 1
 
 # Tests that a machine decides on draw the same examples each time; `nightly` draws many new ones.
 HYPOTHESIS_PROFILE ?= ci
@@ -10,10 +14,10 @@ export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup fmt lint type arch test peers sim lock clean
+.PHONY: help setup fmt lint type arch test soak crds peers dev kube kube-down e2e bench spark sim lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 setup: ## make .venv: pinned requirements, the three distributions editable
 	@scripts/setup.sh
@@ -37,9 +41,40 @@ test: lint type peers ## everything: lint, types, layers, 200 simulator seeds, a
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/holdfast sim --start 1 --seeds 200
 	@$(BIN)/pytest -q -n auto --cov --cov-report=term-missing:skip-covered
+	@$(BIN)/coverage report --fail-under=100 --skip-covered \
+		--include='*/holdfast/core/*,*/holdfast/wire/*'
 
-peers: ## get what the tests compare Holdfast with (redis-server)
+crds: setup ## generate the CustomResourceDefinitions from the operator's models
+	@$(BIN)/python -m holdfast_operator.crds charts/holdfast/crds
+
+dev: setup ## run a cluster on this machine: make dev MEMBERS=3 LITE=1 ARGS="--kill-every 30s"
+	@$(BIN)/holdfast dev --members $(MEMBERS) --lite $(LITE) $(ARGS)
+
+soak: setup ## the same cruelties to files and processes for longer: make soak ROUNDS=20 SEEDS=5000
+	@$(BIN)/holdfast sim --start 100000 --seeds $(SEEDS)
+	@HOLDFAST_SOAK=$(ROUNDS) $(BIN)/pytest -q -x tests/shell/test_soak.py tests/pipeline/test_survival.py \
+		tests/pipeline/test_stream_survival.py tests/pipeline/test_convert.py tests/pipeline/test_audit.py
+
+spark: setup ## the Spark connector from nothing: a cluster, 1 M rows, a stream, convert: make spark ROWS=1000000
+	@$(BIN)/python examples/spark_tour.py --rows $(ROWS)
+
+peers: ## get what the tests need beside Python (redis-server, Java 17)
 	@scripts/peers.sh
+
+kube: ## a Kubernetes to play with: images, chart, an example (KUBECONFIG, kind, or throwaway nodes)
+	@scripts/kube.sh play
+
+kube-down: ## remove what `make kube` made
+	@scripts/kube.sh down
+
+# What only a real API server decides is tested here too: its binaries are there now. `exec`: who ends make ends it.
+e2e: setup ## the end-to-end tests on the same choice of a Kubernetes: make e2e ONLY=scale
+	@scripts/kube.sh prepare
+	@HOLDFAST_E2E=1 exec $(BIN)/pytest -v --no-header --maxfail=6 -o faulthandler_timeout=0 --durations=0 --durations-min=5 \
+		tests/e2e tests/controller/test_real_api.py $(if $(ONLY),-k "$(ONLY)") $(ARGS)
+
+bench: peers setup ## compare with peers on this machine: make bench ONLY=one-member QUICK=1
+	@$(BIN)/python -m bench $(addprefix --only ,$(ONLY)) $(if $(QUICK),--quick) $(BENCH)
 
 sim: setup ## run simulator seeds: make sim START=1 SEEDS=1000
 	@$(BIN)/holdfast sim --start $(START) --seeds $(SEEDS)
@@ -51,7 +86,7 @@ UV_COMPILE = env -u UV_FIND_LINKS $(BIN)/uv pip compile --quiet --no-config --ge
 
 lock: setup ## pin requirements/*.in with hashes (UPGRADE=1 moves every pin)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/lock.txt
-	@for name in runtime dev lock; do \
+	@for name in runtime node operator dev spark build lock; do \
 		echo "lock: requirements/$$name.txt"; \
 		$(UV_COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; \
 	done

@@ -11,6 +11,9 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+
+from tests.scheduling import ByPlace
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -33,3 +36,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite`: write the traces of the text scenarios anew instead of comparing them."""
     parser.addoption("--rewrite", action="store_true", help="rewrite the scenarios' traces")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByPlace:
+    """Where tests run side by side, those that share something share a worker."""
+    return ByPlace(config, log)

@@ -239,6 +239,18 @@ def core_is_not_async(module: Module) -> list[str]:
     ]
 
 
+# --- shells ------------------------------------------------------------------------------------
+
+
+def waits_can_be_cancelled(module: Module) -> list[str]:
+    """Before 3.12 `wait_for` forgets that it was cancelled if what it waits for just came."""
+    return [
+        module.problem(node, "asyncio.wait_for: a cancellation may be lost; take asyncio.timeout")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and dotted(node.func) == "asyncio.wait_for"
+    ]
+
+
 # --- tests -------------------------------------------------------------------------------------
 
 

@@ -177,6 +177,12 @@ def test_a_protocol_without_docstring_lacks_everything() -> None:
     assert len(rules.protocol_has_theory(Module.of("x = 1"))) == 5
 
 
+def test_a_wait_that_loses_a_cancellation_is_found() -> None:
+    sample = "import asyncio\nasync def f(e: asyncio.Event) -> None:\n    await {}(e.wait(), 1)"
+    assert rules.waits_can_be_cancelled(Module.of(sample.format("asyncio.wait_for")))
+    assert not rules.waits_can_be_cancelled(Module.of(sample.format("other.wait_for")))
+
+
 @pytest.mark.parametrize(
     "sample",
     [

@@ -24,6 +24,16 @@ PROTOCOL_MODULES: Final = (
     "election",
     "execution",
     "forming",
+    "front/errands",
+    "front/forwarding",
+    "front/guests",
+    "front/keyspace",
+    "front/transactions",
+    "front/administration",
+    "front/bulk",
+    "front/copies",
+    "stores/snapshot",
+    "stores/staging",
     "joining",
     "leadership",
     "locking",
@@ -105,6 +115,12 @@ def test_core_is_pure(rule: Callable[[Module], list[str]]) -> None:
     assert_none(problem for module in modules(CORE) for problem in rule(module))
 
 
+def test_no_cancellation_is_lost() -> None:
+    assert_none(
+        problem for module in modules(*SOURCES) for problem in rules.waits_can_be_cancelled(module)
+    )
+
+
 def test_core_walks_no_sets() -> None:
     names = names_of_core(modules(CORE))
     assert_none(
@@ -154,11 +170,22 @@ def test_every_make_target_is_explained() -> None:
     assert_none(rules.targets_are_explained((ROOT / "Makefile").read_text(encoding="utf-8")))
 
 
-def test_runtime_requirements_are_those_of_the_member() -> None:
+@pytest.mark.parametrize(
+    ("distribution", "requirements", "ours"),
+    [
+        ("node", "runtime", []),
+        ("operator", "operator", ["holdfast"]),
+        ("pipeline", "spark", ["holdfast"]),
+    ],
+)
+def test_requirements_are_those_of_the_distribution(
+    distribution: str, requirements: str, ours: list[str]
+) -> None:
     """Two places name them; only one gets pins and hashes."""
-    project = tomllib.loads((ROOT / "node/pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = (ROOT / "requirements/runtime.in").read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if not line.startswith("#")] == project["dependencies"]
+    text = (ROOT / distribution / "pyproject.toml").read_text(encoding="utf-8")
+    lines = (ROOT / f"requirements/{requirements}.in").read_text(encoding="utf-8").splitlines()
+    wanted = ours + [line for line in lines if not line.startswith(("#", "-"))]
+    assert wanted == tomllib.loads(text)["project"]["dependencies"]
 
 
 def test_every_pin_has_its_hashes() -> None:
