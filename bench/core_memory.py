@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "node" / "src")]
 from bench.plane_cluster import Quiet
 from holdfast.core.events import Commanded
 from holdfast.core.stores.settings import NameSettings
+from holdfast.shell.free_ports import free_ports
 
 ENTRIES = 500_000
 BATCH = 500
@@ -61,9 +62,7 @@ class Redis:
     """A server for this run, spoken to in its own protocol."""
 
     def __init__(self, program: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        (port,) = free_ports("127.0.0.1", 1)
         arguments = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
         self.process = subprocess.Popen([program, *arguments], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + WAIT_S

@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.processes import Process, Stage, free_ports, program, wait_for
+from bench.processes import HOST, Process, Stage, program, wait_for
 from bench.running import say
+from holdfast.shell.free_ports import free_ports
 
 HOME: Final = Path(__file__).parent / "hazelcast"
 BUILD: Final = HOME / "build"
@@ -102,7 +103,7 @@ class Hazelcast:
     def __init__(self, stage: Stage, count: int) -> None:
         build()
         self._stage = stage
-        ports = free_ports(count)
+        ports = free_ports(HOST, count)
         self._founders = ",".join(map(str, ports))
         self.members = [self._member(port) for port in ports]
         for member in self.members:
@@ -122,7 +123,7 @@ class Hazelcast:
 
     def add(self) -> Talker:
         """One more."""
-        member = self._member(free_ports(1)[0])
+        member = self._member(free_ports(HOST, 1)[0])
         member.wait("ready")
         self.members.append(member)
         return member

@@ -11,7 +11,8 @@ from typing import Any, Final
 import httpx
 import redis
 
-from bench.processes import HOST, ROOT, Process, Stage, free_ports, wait_for
+from bench.processes import HOST, ROOT, Process, Stage, wait_for
+from holdfast.shell.free_ports import free_ports
 
 MAIN: Final = "import sys; from holdfast.cli.main import main; sys.exit(main())"
 LOOK_SECONDS: Final = 0.05
@@ -66,7 +67,7 @@ class Grid:
 
     def form(self, count: int) -> Grid:
         """Start so many at once, and wait until all serve and every copy is there."""
-        ports = free_ports(4 * count)
+        ports = free_ports(HOST, 4 * count)
         self._founders = [f"{HOST}:{port}" for port in ports[:count]]
         for number in range(count):
             mine = dict(
@@ -80,7 +81,7 @@ class Grid:
 
     def add(self) -> Member:
         """Start one more; it is not waited for."""
-        ports = dict(zip(("member", "plain", "cluster", "http"), free_ports(4), strict=True))
+        ports = dict(zip(("member", "plain", "cluster", "http"), free_ports(HOST, 4), strict=True))
         return self._start(f"{self.name}-{len(self._stage.processes)}", ports)
 
     def _start(self, name: str, ports: dict[str, int]) -> Member:

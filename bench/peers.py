@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import redis
 
 from bench.members import wait_served
-from bench.processes import HOST, Process, Stage, free_ports, program, wait_for
+from bench.processes import HOST, Process, Stage, program, wait_for
+from holdfast.shell.free_ports import free_ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def version() -> str:
 
 def start(stage: Stage, *options: str) -> Server:
     """A server without files."""
-    port = free_ports(1)[0]
+    port = free_ports(HOST, 1)[0]
     arguments = [program("redis-server"), "--port", str(port), "--bind", HOST, "--save", ""]
     process = stage.start("redis", [*arguments, "--appendonly", "no", *options])
     return Server(process, port)

@@ -10,7 +10,6 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -40,19 +39,6 @@ def program(name: str) -> str:
     found = shutil.which(name)
     if found is None:
         raise MissingProgram(f"{name} is not installed: `make peers` gets it")
-    return found
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listens; below 55536, as a node of Redis Cluster takes the one that is
-    10,000 above, too."""
-    found: list[int] = []
-    with ExitStack() as stack:
-        while len(found) < count:
-            server = stack.enter_context(socket.create_server((HOST, 0)))
-            port = server.getsockname()[1]
-            if port < 55_536:
-                found.append(port)
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from bench.__main__ import options, plan_of, run
 from bench.outcomes import Outcome, measured
-from bench.processes import ROOT, MissingProgram, Stage, free_ports, program, wait_for
+from bench.processes import ROOT, MissingProgram, Stage, program, wait_for
 from bench.running import Figure, Plan
 
 from tests.shell.waiting import wait_until
@@ -80,12 +80,6 @@ def test_a_missing_program_says_how_to_get_it() -> None:
 def test_waiting_ends_with_what_was_waited_for() -> None:
     with pytest.raises(TimeoutError, match="the moon"):
         wait_for(lambda: None, "the moon", seconds=0)
-
-
-def test_free_ports_are_different_and_leave_room_for_the_bus() -> None:
-    found = free_ports(20)
-    assert len(set(found)) == 20
-    assert max(found) < 55_536
 
 
 def test_a_stage_ends_its_processes_and_removes_its_files_when_something_fails() -> None:

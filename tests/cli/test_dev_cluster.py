@@ -20,8 +20,8 @@ from holdfast.cli.dev.watching import Watch
 from holdfast.client.grid import Grid
 from holdfast.core.views import Kind
 from holdfast.ids import Address, MemberId
+from holdfast.shell.free_ports import free_ports
 from holdfast.shell.supervisor.happenings import Tell, What
-from holdfast.shell.supervisor.layout import any_free
 from holdfast.shell.supervisor.reports import Introduced
 from tests.cli.processes import HOST, PATIENCE_SECONDS, Running, popen, ports_of
 from tests.shell.supervisor.table import is_running
@@ -190,7 +190,7 @@ def test_two_that_start_at_once_take_different_ports(start: Start) -> None:
 
 def test_a_pod_with_two_processes(start: Start) -> None:
     """It starts again what dies, and its exit code is that of its members."""
-    base = any_free(HOST)
+    base = free_ports(HOST, 1)[0]
     names = ("plain", "cluster", "http", "member")
     ports = [f"--port-{name}={base + 2 * index}" for index, name in enumerate(names)]
     pod = start("member", "--processes=2", "--log-format=json", "--leave-timeout-ms=20000", *ports)

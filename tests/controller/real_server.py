@@ -18,8 +18,8 @@ from typing import Final
 
 import pytest
 
+from holdfast.shell.free_ports import free_ports
 from holdfast_operator.kubernetes.access import Access
-from tests.shell.processes import free_ports
 from tests.shell.waiting import wait_until
 
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "holdfast-kube"
@@ -51,7 +51,7 @@ def binaries() -> tuple[str, str]:
 def serving(folder: Path) -> Iterator[Access]:
     """An empty cluster, and how it is asked."""
     etcd, apiserver = binaries()
-    client, peer, secure = free_ports(3)
+    client, peer, secure = free_ports("127.0.0.1", 3)
     with ExitStack() as stack:
         place = f"http://127.0.0.1:{client}"
         between = f"http://127.0.0.1:{peer}"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +15,7 @@ from typing import Any, Final
 import redis
 from redis import exceptions
 
+from holdfast.shell.free_ports import free_ports
 from tests.shell.waiting import wait_until
 
 MAIN: Final = "import sys; from holdfast.cli.main import main; sys.exit(main())"
@@ -37,13 +36,6 @@ NOT_NOW: Final = (
     exceptions.ConnectionError,
 )
 """Answers of a member that can't answer now."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listens."""
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in found]
 
 
 @dataclass
@@ -109,7 +101,7 @@ class Grid:
     def __init__(self, folder: Path, count: int = 3) -> None:
         self.folder = folder
         self.members: list[Process] = []
-        self.initial = [f"127.0.0.1:{port}" for port in free_ports(count)]
+        self.initial = [f"127.0.0.1:{port}" for port in free_ports("127.0.0.1", count)]
         self.secret = folder / "secret"
         self.secret.write_text(SECRET)
 

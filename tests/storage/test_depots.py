@@ -24,6 +24,7 @@ from holdfast.errors import (
     StorageError,
 )
 from holdfast.ids import Address, PartitionId
+from holdfast.shell.free_ports import free_ports
 from holdfast.storage import backup, carrying, catalogue
 from holdfast.storage.convert import Newcomer, Share, convert
 from holdfast.storage.depot import (
@@ -43,7 +44,6 @@ from holdfast.storage.format import manifest
 from holdfast.storage.objects import ObjectDepot, store_at
 from holdfast.storage.recovery import recover
 from holdfast.storage.sorting import needed_of
-from tests.shell.processes import free_ports
 from tests.shell.waiting import wait_until
 from tests.storage.parts import PARTITIONS
 from tests.storage.test_backup import Running
@@ -55,7 +55,7 @@ CLUSTER: Final = "5d2f4a0e-3a52-4d0f-9d1c-0f6f6f6f6f6f"
 @contextmanager
 def object_server(log: Path) -> Iterator[dict[str, str]]:
     """A server that speaks S3, and what the environment must say to use it."""
-    (port,) = free_ports(1)
+    (port,) = free_ports("127.0.0.1", 1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as file:
@@ -279,7 +279,7 @@ def test_an_object_store_that_is_not_there_is_told(server: dict[str, str]) -> No
     missing = ObjectDepot("s3://no-such-bucket", server)
     with pytest.raises(StorageError, match="there is no such bucket"):
         missing.write("a", b"")
-    (port,) = free_ports(1)
+    (port,) = free_ports("127.0.0.1", 1)
     silent = ObjectDepot("s3://b", {**server, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"})
     with pytest.raises(StorageError, match="the object store"):
         silent.read("a")

@@ -20,12 +20,11 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -40,6 +39,7 @@ from holdfast.client.grid import Grid
 from holdfast.client.http import HttpClient
 from holdfast.core.states import ClusterState
 from holdfast.errors import HoldfastError, StorageError
+from holdfast.shell.free_ports import free_ports
 
 MEMBERS: Final = 4
 HOST: Final = "127.0.0.1"
@@ -100,7 +100,7 @@ class Four:
     """Four members as processes on this machine."""
 
     def __init__(self, folder: Path, journal: int) -> None:
-        ports = free_ports(4 * MEMBERS)
+        ports = free_ports(HOST, 4 * MEMBERS)
         kinds = ("member", "plain", "cluster", "http")
         self.folder = folder
         self.config = folder / "member.toml"
@@ -205,13 +205,6 @@ class Four:
         """Who is where."""
         table = await self.clients[0].partitions(health=False)
         return [tuple(str(each.member) for each in row.replicas) for row in table.partitions]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listens."""
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in found]
 
 
 # Measuring ----------------------------------------------------------------------------------------

@@ -31,9 +31,10 @@ from holdfast.cli.dev.showing import Json, Lines, Screen, Show
 from holdfast.cli.dev.watching import Watch
 from holdfast.cli.processes import http_messenger, member_process
 from holdfast.ids import Millis
+from holdfast.shell.free_ports import free_ports, is_free
 from holdfast.shell.settings import load
 from holdfast.shell.supervisor.happenings import Tell, What
-from holdfast.shell.supervisor.layout import any_free, choose, is_free
+from holdfast.shell.supervisor.layout import choose
 from holdfast.shell.supervisor.policy import EXIT_PORT_TAKEN, Policy
 from holdfast.shell.supervisor.processes import Command
 from holdfast.shell.supervisor.supervision import Supervision
@@ -111,7 +112,7 @@ def _on_free_ports(
     shape: Shape, home: Home | None, config: Path | None, every: float | None, output: Output
 ) -> int:
     """The same, on ports that were free a moment ago."""
-    choice = choose(shape.count, partial(is_free, HOST), partial(any_free, HOST))
+    choice = choose(shape.count, partial(is_free, HOST), lambda: free_ports(HOST, 1)[0])
     board = Board(places(shape, choice.ports))
     for index in range(shape.count):
         load(config, os.environ, flags_in(board, home, index, may_found=True))

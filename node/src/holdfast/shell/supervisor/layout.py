@@ -7,8 +7,6 @@ then another is used, and that is said.
 
 from __future__ import annotations
 
-import errno
-import socket
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Final
@@ -101,28 +99,3 @@ def _fresh(used: set[int], any_free: Callable[[], int]) -> int:
     while (number := any_free()) in used:
         pass
     return number
-
-
-def is_free(host: str, port: int) -> bool:
-    """Whether a process could listen there now."""
-    with socket.socket(_family(host)) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                return False
-            raise
-    return True
-
-
-def any_free(host: str) -> int:
-    """A port where nobody listens now."""
-    with socket.socket(_family(host)) as probe:
-        probe.bind((host, 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
