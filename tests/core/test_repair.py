@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.repair import give_away, keeping, repair_table, repaired
+from holdfast.core.repair import give_away, keeping, repair_table, repaired, rests_on
 from holdfast.core.table import Row
 from holdfast.ids import MemberId, PartitionId, Replicas, Version
 from tests.core.harness import A, B, C, D, partition, row
@@ -107,3 +107,21 @@ def test_vacancies_of_a_target_are_kept_by_whoever_has_a_copy(
     target: Replicas, now: Replicas, expected: Replicas
 ) -> None:
     assert keeping(target, now) == expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "here", "expected"),
+    [
+        ((A, B, C), set(), True),
+        ((A, B, C), {B}, False),
+        ((A, None, C), {C}, True),  # which is cold: it has not every name
+        ((None, B, A), {B}, False),
+        ((None, C, A), set(), True),  # whoever is cold is better than nobody
+        ((B, C, None), set(), False),
+    ],
+)
+def test_a_row_rests_on_who_alone_has_what_it_had(
+    replicas: Replicas, here: set[MemberId], expected: bool
+) -> None:
+    held = Row(PartitionId(0), Version(1), replicas)
+    assert rests_on(held, A, here.__contains__, warm=2) is expected

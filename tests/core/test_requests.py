@@ -7,6 +7,8 @@ import pytest
 from holdfast.core.effects import Answer
 from holdfast.core.messages import (
     Ask,
+    Fragment,
+    JoinRequest,
     NewView,
     Refusal,
     Request,
@@ -15,7 +17,7 @@ from holdfast.core.messages import (
 )
 from holdfast.core.states import ClusterState
 from holdfast.ids import Millis
-from tests.core.asking import DEMOTE, PROMOTE, outcome, view, with_lite
+from tests.core.asking import DEMOTE, LEAVE, PROMOTE, outcome, view, with_lite
 from tests.core.harness import (
     A,
     B,
@@ -23,6 +25,7 @@ from tests.core.harness import (
     Cluster,
     follower,
     member,
+    partition,
     request_of,
     view_of,
 )
@@ -124,3 +127,52 @@ def test_refusal_and_pending_reach_the_asker() -> None:
     assert [pending.reason for pending in cluster.pendings] == ["busy"]
     cluster.inject(a, B, Refusal("q", "IllegalState", "no"))
     assert outcome(cluster) == Answer("q", "IllegalState", "no")
+
+
+# A departure of someone that was taken out --------------------------------------------------------
+
+
+def taken_out(*, data: bool) -> Cluster:
+    """B is told that the view lists it no more, and is asked to leave."""
+    cluster = follower()
+    if data:
+        cluster.nodes[B].context.hold(partition(0), Fragment(0, 1))
+    cluster.inject(a, B, NewView(view_of(a, c, version=2)))
+    cluster.ask(B, LEAVE)
+    cluster.run(2_000)
+    return cluster
+
+
+def test_who_is_listed_no_more_and_has_nothing_is_gone_at_once() -> None:
+    cluster = taken_out(data=False)
+    assert cluster.nodes[B].stopped
+    assert cluster.messages(Request) == []
+
+
+def test_who_has_data_asks_before_it_goes() -> None:
+    cluster = taken_out(data=True)
+    assert cluster.messages(Request, to=A)
+    assert cluster.answers == {}
+    cluster.inject(a, B, RequestDone("q", view_of(a, c, version=2)))
+    assert outcome(cluster) == Answer("q", "", "")
+    assert cluster.nodes[B].stopped
+
+
+def test_who_is_to_leave_asks_to_be_let_in_only_when_it_is_called_back() -> None:
+    cluster = taken_out(data=True)
+    asked = len(cluster.messages(JoinRequest))
+    cluster.run(2_000)
+    assert len(cluster.messages(JoinRequest)) == asked
+    cluster.inject(a, B, RequestPending("q", "come back"))
+    cluster.run(2_000)
+    assert len(cluster.messages(JoinRequest)) > asked
+
+
+def test_who_came_back_and_is_taken_out_again_is_not_called_back_any_more() -> None:
+    cluster = taken_out(data=True)
+    cluster.inject(a, B, RequestPending("q", "come back"))
+    cluster.inject(a, B, NewView(view_of(a, cluster.nodes[B].me, c, version=3)))
+    cluster.inject(a, B, NewView(view_of(a, c, version=4)))
+    asked = len(cluster.messages(JoinRequest))
+    cluster.run(2_000)
+    assert len(cluster.messages(JoinRequest)) == asked

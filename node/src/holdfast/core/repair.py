@@ -89,6 +89,14 @@ def _waits(warm: Replicas, present: Judge, awaited: Judge) -> bool:
     return not any(map(present, holders)) and any(map(awaited, holders))
 
 
+def rests_on(row: Row, member: MemberId, present: Judge, warm: int) -> bool:
+    """Whether only this member can bring back what the row had, of those who may still come."""
+    if member not in row.replicas:
+        return False
+    peers = row.replicas[:warm] if member in row.replicas[:warm] else row.replicas
+    return not any(peer not in (None, member) and present(peer) for peer in peers)
+
+
 def give_away(
     lost: Sequence[PartitionId],
     owned: Mapping[MemberId, int],

@@ -3,6 +3,8 @@
 Rules
 -----
 * Every request that is asked here gets exactly one answer, unless this process ends first.
+* Whoever is to leave and was taken out asks no more to be let in, unless the master calls it back
+  for the data that only it has (`service`), and until it is listed again.
 * A request that is wrong whoever is master is refused at once. The others go to the master, and are
   repeated until it answers; the master knows them by their id, so a repetition is harmless.
 * State and level changes and departures outlive a change of the master: the asker finds the next
@@ -51,6 +53,8 @@ class Open:
     request: Request
     term: Term
     deadline: Millis
+    called_back: bool = False
+    """Of a departure: whether I have to be let in first."""
 
 
 class Requests:
@@ -110,10 +114,13 @@ class Requests:
             raise IllegalState(f"this is a {wanted} member already")
 
     def _counts(self) -> bool:
-        """Whether the cluster has to be asked before I go: I am listed, or was by my id."""
+        """Whether the cluster has to be asked before I go: I am listed, or was by my id; or I have
+        data that it may miss."""
         view = self.context.view
-        known = () if view is None else (*view.members, *view.base)
-        return any(member.id == self.context.me.id for member in known)
+        if view is None:
+            return False
+        known = (*view.members, *view.base)
+        return bool(self.context.fragments) or any(m.id == self.context.me.id for m in known)
 
     # Answers --------------------------------------------------------------------------------------
 
@@ -124,7 +131,11 @@ class Requests:
 
     def on_pending(self, message: RequestPending) -> None:
         """The master has it, and it waits."""
-        if message.id in self.open and message.id not in self._listeners:
+        entry = self.open.get(message.id)
+        if entry is None:
+            return
+        entry.called_back = entry.request.ask is Ask.LEAVE
+        if message.id not in self._listeners:
             self.context.outbox.pending(message.id, message.reason)
 
     def on_done(self, message: RequestDone) -> None:
@@ -168,7 +179,9 @@ class Requests:
         if context.timers.due(REPEAT, context.now):
             context.timers.set(REPEAT, context.now + context.config.retry_ms)
             self._repeat()
-        context.leaving = any(entry.request.ask is Ask.LEAVE for entry in self.open.values())
+        departures = [entry for entry in self.open.values() if entry.request.ask is Ask.LEAVE]
+        called_back = any(entry.called_back for entry in departures)
+        context.leaving = bool(departures) and not called_back
 
     def _repeat(self) -> None:
         """To the master; one who is out of the view, and may not know the newest, asks around."""
@@ -185,6 +198,8 @@ class Requests:
     def _look_at(self, entry: Open) -> None:
         context, request = self.context, entry.request
         view = context.view
+        if self.membership.phase is Phase.MEMBER:
+            entry.called_back = False
         if request.ask in ABOUT_MYSELF and view is not None and view.term != entry.term:
             self._answer(request.id, "IllegalState", "the master has changed; ask again")
         elif context.now >= entry.deadline:

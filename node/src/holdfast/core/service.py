@@ -16,6 +16,8 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   until it is committed. The last data member can't be demoted; it may depart, with its files. The
   last voter waits for newcomers to become voters: a view of newcomers alone could decide nothing.
   It waits as well for data members that ask to be let in: without it they could form no cluster.
+* Who was taken out, and is asked to leave before it is back, has left already; but where the state
+  moves data and rows rest on it alone, it is called back first, to give that away (`requests`).
 * A state or level change is led by `transition`. The state that holds already is a no-op.
 * A change of the view waits its turn: one at a time (`mastership`).
 
@@ -46,6 +48,7 @@ from holdfast.core.messages import (
     RequestDone,
     RequestPending,
 )
+from holdfast.core.repair import rests_on
 from holdfast.core.states import Rebalance
 from holdfast.core.transition import Ended, Transition
 from holdfast.core.versioning import LEVEL_PROMOTION
@@ -54,6 +57,7 @@ from holdfast.errors import IllegalArgument, IllegalState, RefusedError, Unsuppo
 from holdfast.ids import Address, MemberId, Millis
 
 ENDED_MAX: Final = 256
+CALLED_BACK: Final = "the cluster went on without this member, which alone has some of the data"
 DRAIN_REPEATS: Final = 10
 """So many repetitions of a request may be lost before it counts as given up."""
 
@@ -117,7 +121,7 @@ class Service:
         if request.ask in (Ask.LEAVE, Ask.DEMOTE):
             self._drain_asked_at[origin.id] = self.context.now
         if request.ask is Ask.LEAVE:
-            return self._leave(view, origin)
+            return self._leave(view, origin, request)
         if request.ask is Ask.PROMOTE:
             return self._promote(view, self._lister(view, origin))
         if request.ask is Ask.DEMOTE:
@@ -162,10 +166,13 @@ class Service:
             return True
         return False
 
-    def _leave(self, view: View, origin: Origin) -> bool:
+    def _leave(self, view: View, origin: Origin, request: Request) -> bool:
         member = view.find(origin.id)
         if member is None or member.incarnation != origin.incarnation:
-            return True
+            missed = self._is_missed(view, origin.id)
+            if missed:
+                self.context.send(origin.address, RequestPending(request.id, CALLED_BACK))
+            return not missed
         if not self._free() or self._would_abandon(view, member):
             return False
         if self._drains(view, member):
@@ -184,6 +191,15 @@ class Service:
         if any(other.id != member.id for other in view.voters):
             return False
         return any(other.newcomer for other in view.members) or self.data_asks()
+
+    def _is_missed(self, view: View, gone: MemberId) -> bool:
+        """Whether it has what nobody in the view has, and could give it away."""
+        if view.attributes.rebalance is not Rebalance.YES:
+            return False
+        others = frozenset(member.id for member in view.members if member.id != gone)
+        warm = self.context.config.warm_indexes
+        rows = self.context.table.rows
+        return any(rests_on(row, gone, others.__contains__, warm) for row in rows)
 
     @staticmethod
     def _drains(view: View, member: Member) -> bool:
