@@ -368,6 +368,16 @@ def test_whoever_gave_up_leaving_takes_partitions_again(ask: Ask) -> None:
     assert held(master, B) == 6
 
 
+def test_whoever_gave_up_leaving_may_still_become_lite() -> None:
+    cluster = Cluster(A, B, C)
+    master = cluster.form()
+    cluster.inject(b, A, LEAVE)
+    assert view(master).find(B).drain is Drain.LEAVING  # type: ignore[union-attr]
+    cluster.ask(B, request_of(Ask.DEMOTE, "lite"))
+    assert outcome(cluster, "lite").error == ""
+    assert view(master).find(B).kind is Kind.LITE  # type: ignore[union-attr]
+
+
 def test_whoever_does_not_lead_tells_a_leaver_that_it_is_out() -> None:
     cluster = follower()
     view = cluster.nodes[B].view

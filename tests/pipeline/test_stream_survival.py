@@ -26,7 +26,7 @@ DEATHS: Final = max(1, int(os.environ.get("HOLDFAST_SOAK", "1")) // 5)
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[Processes]:
-    """Nothing moves after a death: a journal does not move with its partition."""
+    """Nothing moves after a death: those who had the partitions as backups go on."""
     yield from clusters.several(tmp_path, clusters.PATIENT)
 
 
@@ -53,9 +53,37 @@ def test_a_stream_goes_on_over_a_death(
     assert_no_doubles(rows)
 
 
+def test_a_stream_goes_on_where_partitions_move(
+    spark: SparkSession, own: Processes, tmp_path: Path
+) -> None:
+    """1. The stream has read all 2. more is written 3. a member joins, and gets partitions with
+    their journals 4. more is written 5. the stream goes on where it was."""
+    put(own, some("moves", 200))
+    collected = Collected(follow(spark, own, "moves"), tmp_path / "checkpoint")
+    collected.run()
+    before = some("moves", 300, 2)
+    put(own, before)
+    own.start("four")
+    own.settle()
+    wait_until(lambda: owns(own, "four") > 0 and own.living()[0].is_safe(), "it has its share", 60)
+    after = {b"moves:after%d" % n: b"x" for n in range(100)}
+    put(own, after)
+    collected.frame = follow(spark, own, "moves")
+    rows = collected.run()
+    assert last(rows) == short(some("moves", 200) | before | after)
+    assert_no_doubles(rows)
+
+
+def owns(cluster: Processes, name: str) -> int:
+    """How many partitions a member owns."""
+    members = cluster.living()[0].get("/v1/members").json()["members"]
+    return next((each["owned_partitions"] for each in members if each["name"] == name), 0)
+
+
 def test_a_stream_survives_trouble(spark: SparkSession, own: Processes, tmp_path: Path) -> None:
-    """A map is followed into another one, while members come and go and the state changes. What
-    moves takes no journal with it, so a partition may be read again; nothing is left out."""
+    """A map is followed into another one, while members come and go and the state changes. Whoever
+    leads next after a death may not know what became of the last writes, so a partition may be
+    read again; nothing is left out."""
     put(own, some("from", 500))
     rows = follow(spark, own, "from", gap="reread").where("key is not null").select("key", "value")
     writer = rows.writeStream.format("holdfast").options(**where(own, "to"))

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.data.copies import Copy, Holding, lineage_of, stand_of, vector_of
 from holdfast.core.data.vectors import Lineage, Point, Vector
-from holdfast.core.data_messages import FragmentStand, ReplicaCheck
+from holdfast.core.data_messages import FragmentPlan, FragmentStand, ReplicaCheck, Way
 from holdfast.core.events import RecoveredFragment
 from holdfast.core.stores.record import NEVER, Kind, build, kind_of
 from holdfast.core.stores.settings import NameSettings
@@ -322,7 +322,44 @@ def test_backup_keeps_what_it_applied_for_those_who_ask_it_as_the_next_owner() -
 
 
 def test_what_a_sync_brought_is_not_in_the_journal() -> None:
-    for unchanged in (True, False):
-        copy = caught_up(backing(1), NAME, 2)
-        copy.synced(unchanged)
-        assert copy.journal.lineage == copy.worth.lineage
+    copy = caught_up(backing(1), NAME, 2)
+    copy.synced()
+    assert copy.journal.lineage == copy.worth.lineage
+    assert len(copy.journal) == 0
+    assert copy.journal.last.counter == 2
+
+
+def test_what_was_heard_since_a_sync_was_planned_stays_in_the_journal() -> None:
+    copy = caught_up(backing(1), NAME, 2)
+    copy.synced()
+    copy.keep(2, ((b"k", b"3"),))
+    copy.worth.held.counter = 3
+    copy.synced()
+    assert (copy.journal.oldest.counter, copy.journal.last.counter) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("past", "planned", "lacked"),
+    [
+        (None, 2, None),  # nobody follows it
+        (0, 2, 2),
+        (0, 3, 2),  # what is here is kept, and begins at 2
+        (2, 3, None),  # and reaches as far back
+        (0, 5, 5),  # it ends before the plan
+    ],
+)
+def test_what_a_journal_lacks_of_the_owner_s(
+    past: int | None, planned: int, lacked: int | None
+) -> None:
+    copy = caught_up(backing(1), NAME, 2)
+    copy.synced()
+    copy.keep(2, ((b"k", b"3"),))
+    owner = stand(NAME, planned)
+    assert copy.journal.lineage == lineage_of(owner.lineage)
+    assert copy.lacks_past(FragmentPlan(owner, Way.NOTHING, (), (), (), 1, past)) == lacked
+
+
+def test_a_journal_of_another_history_is_no_use() -> None:
+    copy = caught_up(backing(1), NAME, 2)
+    owner = stand(NAME, 1, REIGN + 1)
+    assert copy.lacks_past(FragmentPlan(owner, Way.WHOLE, (), (), (), 1, 0)) == 1

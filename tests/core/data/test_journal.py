@@ -158,6 +158,50 @@ def test_a_journal_can_not_go_on_as_an_unknown_history() -> None:
     assert journal.last == Point(1, 3)
 
 
+# --- moving --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size_max", [1, 8, 1_000])
+def test_a_journal_moves_part_by_part_the_newest_first(size_max: int) -> None:
+    source, target = filled(9), Journal(START, 9)
+    target.append(10, b"k2", b"v10")
+    while mutations := source.up_to(target.oldest.counter, size_max):
+        target.put_before(target.oldest.counter, mutations)
+    source.append(10, b"k2", b"v10")
+    assert target.read(Point(1, 0), 99) == source.read(Point(1, 0), 99)
+    assert target.size_bytes == source.size_bytes
+
+
+def test_what_is_forgotten_or_still_to_come_does_not_move() -> None:
+    journal = filled(9, entries_max=4)
+    assert journal.up_to(journal.oldest.counter, 99) == ()
+    assert journal.up_to(2, 99) == ()
+    assert journal.up_to(10, 99) == ()
+
+
+def test_what_does_not_join_is_no_use_and_what_is_here_is_not_put_twice() -> None:
+    journal = Journal(START, 6)
+    journal.append(7, b"k3", b"v7")
+    journal.put_before(5, filled(5).up_to(5, 99))
+    assert journal.oldest == Point(1, 6)
+    journal.put_before(7, filled(7).up_to(7, 99))
+    assert journal.read(Point(1, 0), 99) == filled(7).read(Point(1, 0), 99)
+
+
+def test_what_the_history_has_forgotten_is_not_put_before() -> None:
+    journal = Journal(Lineage.starting(3, 4), 6)
+    journal.put_before(6, filled(6).up_to(6, 99))
+    assert journal.oldest == Point(3, 4)
+    journal.put_before(4, filled(4).up_to(4, 99))
+    assert journal.oldest == Point(3, 4)
+
+
+def test_a_smaller_ring_keeps_the_newest_of_what_moves() -> None:
+    journal = Journal(START, 9, entries_max=3)
+    journal.put_before(9, filled(9).up_to(9, 999))
+    assert (len(journal), journal.last.counter) == (3, 9)
+
+
 # --- limits --------------------------------------------------------------------------------------
 
 
@@ -240,6 +284,13 @@ class Streaming(RuleBasedStateMachine):
     def synced(self) -> None:
         self.journal.mark_gap(len(self.history))
         self.here = len(self.history)
+
+    @rule(back=st.integers(0, 9), beyond=st.integers(0, 3))
+    def past_comes(self, back: int, beyond: int) -> None:
+        """A part of the owner's journal, which ends where this one begins, or further on."""
+        last = min(self.journal.oldest.counter + beyond, len(self.history))
+        part = self.history[max(0, last - back) : last]
+        self.journal.put_before(last, [(entry.key, entry.payload) for entry in part])
 
     @rule(lost=st.sampled_from([0, 0, 1, 3]), forgets=st.sampled_from([False, False, True]))
     def promoted(self, lost: int, forgets: bool) -> None:

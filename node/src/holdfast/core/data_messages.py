@@ -143,6 +143,8 @@ class FragmentPlan:
     leaves: tuple[int, ...]
     depth: int
     """Of the owner's tree, whose leaves those are."""
+    past: int | None = None
+    """Where the owner's journal begins, if that goes along as somebody follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,8 @@ class SyncPull:
     keys: tuple[bytes, ...]
     """The records of these; if empty, what comes at this position."""
     position: int
+    past: bool = False
+    """The journal up to this mutation, instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,9 @@ class SyncPage:
     """Which leaves `listed` is of."""
     next: int
     """Where the next page begins; 0 when there is none."""
+    past: bool = False
+    """`records` are mutations, as the journal has them, that end with number `position`; what
+    comes before them ends with `next`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   a retry is safe.
 * A *demotion* and a *departure* drain first, where the state moves data: the member is marked in
   the view, gets no partition any more, and its own move away. When it holds no index it becomes
-  lite, or is taken out. The mark lasts as long as the request is repeated: when the asker gave up,
-  the member takes partitions again. Where the state moves nothing a departure is taken out at once;
-  its copies elsewhere are in sync. The master takes itself out last of all, and leads that view
-  until it is committed. The last data member can't be demoted; it may depart, with its files. The
-  last voter waits for newcomers to become voters: a view of newcomers alone could decide nothing.
-  It waits as well for data members that ask to be let in: without it they could form no cluster.
+  lite, or is taken out. The mark lasts as long as its request is repeated: when the asker gave up,
+  the member takes partitions again, or is marked for the other one of the two.
+* Where the state moves nothing a departure is taken out at once; its copies elsewhere are in sync.
+  The master takes itself out last of all, and leads that view until it is committed. The last data
+  member can't be demoted; it may depart, with its files. The last voter waits for newcomers to
+  become voters: a view of newcomers alone could decide nothing. It waits as well for data members
+  that ask to be let in: without it they could form no cluster.
 * Who was taken out, and is asked to leave before it is back, has left already; but where the state
   moves data and rows rest on it alone, it is called back first, to give that away (`requests`).
 * A state or level change is led by `transition`. The state that holds already is a no-op.
@@ -58,6 +59,7 @@ from holdfast.ids import Address, MemberId, Millis
 
 ENDED_MAX: Final = 256
 CALLED_BACK: Final = "the cluster went on without this member, which alone has some of the data"
+DRAINS: Final = {Ask.LEAVE: Drain.LEAVING, Ask.DEMOTE: Drain.DEMOTING}
 DRAIN_REPEATS: Final = 10
 """So many repetitions of a request may be lost before it counts as given up."""
 
@@ -81,7 +83,7 @@ class Service:
         """Whom to tell, by request, when the newest view is committed."""
         self._askers: dict[str, Address] = {}
         """Whom to tell, by request, when the change under way has ended."""
-        self._drain_asked_at: dict[MemberId, Millis] = {}
+        self._drain_asked_at: dict[tuple[MemberId, Drain], Millis] = {}
         self._ended: dict[str, str] = {}
         """Changes that were given up, with the reason: a repetition must not open them again."""
 
@@ -118,8 +120,8 @@ class Service:
             return False
         if request.id in self._ended:
             raise IllegalState(self._ended[request.id])
-        if request.ask in (Ask.LEAVE, Ask.DEMOTE):
-            self._drain_asked_at[origin.id] = self.context.now
+        if request.ask in DRAINS:
+            self._drain_asked_at[origin.id, DRAINS[request.ask]] = self.context.now
         if request.ask is Ask.LEAVE:
             return self._leave(view, origin, request)
         if request.ask is Ask.PROMOTE:
@@ -279,7 +281,7 @@ class Service:
         for member in view.members:
             if member.drain is Drain.NONE:
                 continue
-            asked_at = self._drain_asked_at.setdefault(member.id, now)
+            asked_at = self._drain_asked_at.setdefault((member.id, member.drain), now)
             if now >= asked_at + DRAIN_REPEATS * config.retry_ms and self._free():
                 self.mastership.change(view.with_changed(replace(member, drain=Drain.NONE)))
                 return

@@ -29,6 +29,7 @@ from holdfast.sim.checkers.survival import Survival
 from holdfast.sim.checkers.watch import Watch
 from holdfast.sim.clients import Clients
 from holdfast.sim.faults import Faults
+from holdfast.sim.followers import Followers
 from holdfast.sim.machine import MachineFactory
 from holdfast.sim.network import Network
 from holdfast.sim.options import Options, draw_options
@@ -106,7 +107,9 @@ class Run:
         checkers = checkers_of(self.world, self.requests)
         if self.options.clients:
             checkers = (*checkers, Survival(self.world, self.clients.retire))
-        self.world.observers = [Watch(self.world, checkers), self.faults, self.clients]
+        self.followers = Followers(self.world, seed)
+        watch = Watch(self.world, checkers)
+        self.world.observers = [watch, self.faults, self.clients, self.followers]
         self._activation = ""
 
     def verdict(self) -> Verdict:
@@ -139,6 +142,8 @@ class Run:
         self.workload.start()
         self.clients.start()
         self.aim.start()
+        if self.options.clients:
+            self.followers.start()
         world.run_until(world.now + self.options.safety_ms * MILLISECOND)
 
     # Liveness ------------------------------------------------------------------------------------
@@ -146,7 +151,7 @@ class Run:
     def _liveness(self) -> None:
         """Heal, then wait for rest."""
         self.workload.stopped = True
-        self.clients.stopped = True
+        self.clients.stopped = self.followers.stopped = True
         self.faults.heal()
         self._keep_data()
         healed = self.world.now

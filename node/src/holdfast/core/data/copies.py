@@ -27,9 +27,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.core.data.following import Following
 from holdfast.core.data.journal import Journal
 from holdfast.core.data.vectors import Backup, Lineage, Point, Vector
-from holdfast.core.data_messages import FragmentStand, Mutations, Points, ReplicaCheck, Stand
+from holdfast.core.data_messages import (
+    FragmentPlan,
+    FragmentStand,
+    Mutations,
+    Points,
+    ReplicaCheck,
+    Stand,
+)
 from holdfast.core.effects import MutationsRecord
 from holdfast.core.events import RecoveredFragment
 from holdfast.core.stores.fragment import Fragment, Written
@@ -173,13 +181,25 @@ class Copy:
         self.journal.begin(lineage)
         self.journal.mark_gap(held.counter)
 
-    def synced(self, unchanged: bool) -> None:
-        """A sync is complete: what it brought is not in the journal."""
+    def synced(self) -> None:
+        """A sync is complete: what it brought is not in the journal; what was heard since it was
+        planned is."""
         worth = self.worth
-        if not unchanged:
-            self.journal.mark_gap(worth.held.counter)
         if worth.lineage != self.journal.lineage:
             self.journal.begin(worth.lineage)
+        if worth.held.counter != self.journal.last.counter:
+            self.journal.mark_gap(worth.held.counter)
+
+    def lacks_past(self, plan: FragmentPlan) -> int | None:
+        """Up to which mutation the journal lacks what the owner's has, if that goes along.
+
+        What is here is kept in the end where it reaches from before the plan to beyond it.
+        """
+        journal, planned = self.journal, plan.owner.stand.counter
+        is_kept = journal.lineage == lineage_of(plan.owner.lineage)
+        is_kept = is_kept and journal.last.counter >= planned
+        begins = min(journal.oldest.counter, planned) if is_kept else planned
+        return begins if plan.past is not None and plan.past < begins else None
 
     def standing(self) -> FragmentStand:
         """Where I stand, as the owner or as a backup."""
@@ -242,6 +262,7 @@ class Holding:
         """Whether it is being brought up to date: so is each copy that begins meanwhile."""
         self.taken = 0
         """Bytes of keys and values that came over since a migration began."""
+        self.following = Following()
 
     def __iter__(self) -> Iterator[Copy]:
         return iter(self.copies.values())

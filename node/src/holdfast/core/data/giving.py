@@ -10,6 +10,8 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
   the *leaves* in which the trees differ; *whole* where it has nothing.
 * A plan is made after everything that was written before it has gone into the streams, so that what
   comes after the plan's vector comes by stream.
+* The journal of what somebody follows is given too, from its end on (`following`), so that readers
+  of changes go on at whoever gets the partition.
 * At most `syncs_parallel_max` are given to at a time. A permit is returned at the end, when the
   taker leaves, and when it asks for nothing for a while.
 
@@ -29,14 +31,14 @@ right: records merge by their versions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from holdfast.core.context import Context
 from holdfast.core.data.content import differing_leaves, keys_in, records_of
 from holdfast.core.data.copies import Copy, Holding, lineage_of
 from holdfast.core.data.holdings import Holdings
-from holdfast.core.data.journal import Gap
+from holdfast.core.data.journal import Gap, Journal
 from holdfast.core.data.vectors import Known, Point
 from holdfast.core.data_messages import (
     Claimed,
@@ -152,7 +154,7 @@ class Giving:
         gift = Gift(ask.id, plan, self._until(), back=ask.recall)
         sure = gift.back and self._is_sure(holding)
         fragments = tuple(
-            self._plan(gift, copy, claim)
+            self._with_past(holding, copy, self._plan(gift, copy, claim))
             for copy in holding
             if copy.goes_to(ask.index)
             for claim in (claims.get(copy.name) or unknown(copy.name),)
@@ -160,6 +162,12 @@ class Giving:
         )
         gift.plan = SyncPlan(ask.id, ask.partition, ask.reign, fragments, "", sure)
         return gift
+
+    def _with_past(self, holding: Holding, copy: Copy, plan: FragmentPlan) -> FragmentPlan:
+        """The plan, with word of the journal if that goes along."""
+        if not (holding.reign and holding.following.has(copy.name, self.context.now)):
+            return plan
+        return replace(plan, past=copy.journal.oldest.counter)
 
     def _is_sure(self, holding: Holding) -> bool:
         """Whether my copy has whatever its owner has acknowledged."""
@@ -209,8 +217,11 @@ class Giving:
             self.context.send(origin.address, over)
             return
         gift.until = self._until()
-        fragment = holding.copy(pull.name).fragment
-        if pull.keys:
+        copy = holding.copy(pull.name)
+        fragment = copy.fragment
+        if pull.past:
+            page = past_page(pull, copy.journal)
+        elif pull.keys:
             page = self._records_page(pull, fragment, pull.keys, gift)
         else:
             page = self._page(pull, fragment, gift)
@@ -293,6 +304,16 @@ def is_beyond(holding: Holding, copy: Copy, claim: Claimed) -> bool:
     if claim.reached != (0, 0) or claim.empty:
         return tuple(copy.worth.held.point) > claim.reached
     return not holding.unsure and holding.index <= copy.fragment.settings.backups
+
+
+def past_page(pull: SyncPull, journal: Journal) -> SyncPage:
+    """The end of a journal up to a mutation, as much as fits."""
+    mutations = journal.up_to(pull.position, PAGE_BYTES)
+    before = pull.position - len(mutations)
+    following = before if mutations and before > journal.oldest.counter else 0
+    return SyncPage(
+        pull.id, pull.partition, pull.name, pull.position, mutations, (), (), following, past=True
+    )
 
 
 def whole_page(pull: SyncPull, fragment: Fragment, keys: Sequence[tuple[int, bytes]]) -> SyncPage:

@@ -9,6 +9,8 @@ Rules (seed 003, "Tracking mutations"; `design/3` §6, §10)
   go on: backups append what they apply.
 * A ring: when it holds too many entries or bytes the oldest go, an eighth of it at a time, which
   is cheaper than one by one with every write. Bytes are those of keys and payloads.
+* A journal that somebody follows moves with its partition, newest part first: what joins the oldest
+  entry here is put before it (`giving`, `pulling`).
 * Whoever asks names a *point*, (epoch, counter): "I have everything up to here". The answer is what
   comes after it, or a `Gap`. Points mean the same on every member, as epochs tell histories apart
   (`vectors.Lineage`); so a reader goes on elsewhere after a failover with the point it has.
@@ -27,7 +29,7 @@ begins a new run, empty, after mutations that were missed.
 What can go wrong
 -----------------
 * A backup misses a mutation, and the next one comes: its number says so, and a new run begins with
-  it. The missing one comes by a sync, which has records but no entries: `mark_gap`.
+  it. The missing one comes by a sync, whose records are no entries: `mark_gap`.
 * The owner that begins a new epoch lacks mutations that a backup has. Their entries are of another
   history: `begin` drops the run unless it ends exactly where the epoch began.
 * The history forgets its oldest epochs: so does the journal, as it can't name their points.
@@ -184,6 +186,34 @@ class Journal:
         if ahead or not self._covers(point) or not self._lineage.includes(known):
             return Gap(self.oldest)
         return tuple(dict.fromkeys(self._keys[point.counter - self._base :]))
+
+    def up_to(self, last: int, size_max_bytes: int) -> tuple[tuple[bytes, bytes], ...]:
+        """Mutations that end with that number, as many as fit, and one in any case: a part of the
+        journal, as it moves. None, if they are forgotten or still to come."""
+        end = min(last, self._next - 1) - self._base
+        start, size = end, 0
+        while start > 0 and (size < size_max_bytes or start == end):
+            start -= 1
+            size += len(self._keys[start]) + len(self._payloads[start])
+        if last >= self._next or start < 0:
+            return ()
+        return tuple(zip(self._keys[start:end], self._payloads[start:end], strict=True))
+
+    def put_before(self, last: int, mutations: Sequence[tuple[bytes, bytes]]) -> None:
+        """These, which end with that number, were made before what is here: of my history, and
+        known to be applied. What does not join it is no use."""
+        joining = len(mutations) - (last - self._base)
+        forgotten = self._lineage.segments[0].counter
+        start = max(0, forgotten - (self._base - joining))
+        if last < self._base or start >= joining:
+            return
+        found = mutations[start:joining]
+        self._keys[:0] = [key for key, _ in found]
+        self._payloads[:0] = [payload for _, payload in found]
+        self._size += sum(len(key) + len(payload) for key, payload in found)
+        self._base -= len(found)
+        if self._size > self._size_max or len(self._keys) > self._entries_max:
+            self._trim()
 
     def read(self, after: Point, entries_max: int) -> Page | Gap:
         """The next mutations after a point. An empty page: there are none yet."""

@@ -16,6 +16,9 @@ Rules
 * At most `syncs_parallel_max` partitions are asked for at a time (and as many recalled, see below),
   and a backup's partition once an interval; a migration's as often as it takes.
 
+* Where somebody follows a fragment's changes the owner's journal comes last, and joins what was
+  heard since the plan: readers go on here without a gap.
+
     asked ─► planned ─► fragment by fragment, page by page ─► done: end
       └── no answer: ask again        └── no page: pull again
 
@@ -84,6 +87,9 @@ class Pull:
     """What is left to do, the present one first."""
     position: int = 0
     planned: bool = False
+    past: Mutations = ()
+    """What has come of the present one's journal, which ends with the first pull of it."""
+    past_ends: int = 0
 
 
 class Pulling:
@@ -270,8 +276,8 @@ class Pulling:
             if incoming.wanted:
                 self._send(pull, SyncPull(pull.id, partition, copy.name, incoming.wanted, 0))
                 return
-            self._synced(partition, copy, plan)
-            pull.plans.popleft()
+            if not self._ends(partition, copy, pull):
+                return
         self._done(partition, holding, pull)
 
     def on_page(self, origin: Origin, page: SyncPage) -> None:
@@ -280,11 +286,16 @@ class Pulling:
         if pull is None or not pull.plans or pull.plans[0].owner.name != page.name:
             return
         sent = pull.sent
-        if not isinstance(sent, SyncPull) or sent.position != page.position:
+        if not isinstance(sent, SyncPull):
+            return
+        if (sent.position, sent.past) != (page.position, page.past):
             return
         plan = pull.plans[0]
         holding = self.holdings.here[page.partition]
         copy = holding.copy(page.name)
+        if page.past:
+            self._take_past(page, copy, pull)
+            return
         incoming = copy.receive()
         self._take(holding, copy, incoming, page.records)
         wanted, absent = self._compare(incoming, page, plan.depth)
@@ -296,9 +307,7 @@ class Pulling:
             self._send(pull, replace(sent, keys=wanted))
         elif page.next:
             self._send(pull, SyncPull(pull.id, page.partition, page.name, (), page.next))
-        else:
-            self._synced(page.partition, copy, plan)
-            pull.plans.popleft()
+        elif self._ends(page.partition, copy, pull):
             self._go_on(page.partition, pull)
 
     def _take(self, holding: Holding, copy: Copy, incoming: Incoming, records: Mutations) -> None:
@@ -334,12 +343,35 @@ class Pulling:
 
     # The end --------------------------------------------------------------------------------------
 
+    def _ends(self, partition: PartitionId, copy: Copy, pull: Pull) -> bool:
+        """The present fragment is here. Whether that was all; else its journal is asked for."""
+        lacked = copy.lacks_past(pull.plans[0])
+        if lacked is None:
+            self._synced(partition, copy, pull.plans.popleft())
+            return True
+        pull.past, pull.past_ends = (), lacked
+        self._send(pull, SyncPull(pull.id, partition, copy.name, (), lacked, past=True))
+        return False
+
+    def _take_past(self, page: SyncPage, copy: Copy, pull: Pull) -> None:
+        """A part of the owner's journal, the newest first."""
+        pull.past = (*page.records, *pull.past)
+        if page.next:
+            again = SyncPull(pull.id, page.partition, copy.name, (), page.next, past=True)
+            self._send(pull, again)
+            return
+        self._synced(page.partition, copy, pull.plans.popleft())
+        copy.journal.put_before(pull.past_ends, pull.past)
+        self.holdings.here[page.partition].following.note(copy.name, self.context.now)
+        pull.past = ()
+        self._go_on(page.partition, pull)
+
     def _synced(self, partition: PartitionId, copy: Copy, plan: FragmentPlan) -> None:
         vector, lineage = vector_of(plan.owner.stand), lineage_of(plan.owner.lineage)
         for backup in (copy.backup, copy.arrival):
             if backup is not None and backup.accepts(vector):
                 backup.synced(vector, lineage)
-        copy.synced(plan.way is Way.NOTHING)
+        copy.synced()
         self.context.persist_mutations(copy.record(partition, ()))
 
     def _done(self, partition: PartitionId, holding: Holding, pull: Pull) -> None:

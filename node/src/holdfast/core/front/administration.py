@@ -171,6 +171,7 @@ def journal(around: Surroundings, _: Session, args: list[bytes]) -> bytes:
     holding = around.data.holdings.get(PartitionId(partition))
     if holding is None:
         raise CommandError(NOT_MINE)
+    holding.following.note(args[1], around.context.now)
     copy = holding.copies.get(args[1])
     if copy is None:
         return array([])

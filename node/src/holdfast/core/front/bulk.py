@@ -118,7 +118,9 @@ def tail(around: Surroundings, _: Session, args: list[bytes]) -> bytes:
 
     def act(holding: Holding, _: Call) -> tuple[bytes, Sequence[bytes]]:
         fragment, _crowded = fragment_of(holding.space, name)
-        page = read_journal(holding, b"" if fragment is None else fragment.name, after, word, count)
+        found_in = b"" if fragment is None else fragment.name
+        holding.following.note(found_in or name, around.context.now)
+        page = read_journal(holding, found_in, after, word, count)
         if isinstance(page, Gap):
             raise CommandError(GAP.format(text_of(page.first_available).decode()))
         found = [

@@ -21,7 +21,7 @@ from holdfast.core.data.replication import Replication
 from holdfast.core.data.streams import Stream
 from holdfast.core.data.tickets import Desk, Ticket
 from holdfast.core.data.vectors import Verdict
-from holdfast.core.data_messages import BackupAck
+from holdfast.core.data_messages import BackupAck, Mutations
 from holdfast.core.events import Image
 from holdfast.core.messages import Origin
 from holdfast.core.stores.containers import Container
@@ -45,6 +45,7 @@ _judge: Final = vectors.judge
 _takers_of: Final = Replication.takers_of
 _keys_in: Final = content.keys_in
 _since: Final = Journal.since
+_put_before: Final = Journal.put_before
 _recover: Final = Holdings.recover
 _apply: Final = Fragment.apply
 _apply_whole: Final = Fragment._apply_whole
@@ -126,6 +127,12 @@ def knows_no_gap(journal: Journal, known: vectors.Known) -> tuple[bytes, ...]:
     return () if isinstance(keys, Gap) else keys
 
 
+def joins_anything(journal: Journal, last: int, mutations: Mutations) -> None:
+    """In the place of `Journal.put_before`: what moved is put before what is here, as it is."""
+    del last
+    _put_before(journal, journal.oldest.counter, mutations)
+
+
 def changes_anything(fragment: Fragment, key: bytes, kind: Kind, record: bytes) -> bool:
     """In the place of `Fragment._apply_change`: on whatever version is here."""
     del kind
@@ -202,6 +209,9 @@ BUGS: Final = (
         partial(replaced, giving, "keys_in", skips_a_leaf), start=4, mix=mixes.written_to),
     Bug("journal-without-gaps", "A journal that has forgotten says that nothing has changed.",
         partial(replaced, Journal, "since", knows_no_gap)),
+    Bug("journal-joined-blindly", "What moved of a journal is put before mutations it has, too.",
+        partial(replaced, Journal, "put_before", joins_anything), start=60,
+        mix=mixes.moving),
     Bug("change-on-any-version", "A change of a container is applied to another version of it.",
         partial(replaced, Fragment, "_apply_change", changes_anything), start=44),
     Bug("unknown-told-as-done", "A write of unknown outcome is answered as done.",
