@@ -378,6 +378,17 @@ def test_whoever_gave_up_leaving_may_still_become_lite() -> None:
     assert view(master).find(B).kind is Kind.LITE  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("state", [ClusterState.ACTIVE, ClusterState.NO_MIGRATION])
+def test_whoever_is_not_listed_and_not_missed_has_left(state: ClusterState) -> None:
+    cluster = Cluster(A, B)
+    cluster.form()
+    cluster.ask(A, request_of(Ask.STATE, "s", state=state))
+    cluster.settle()
+    cluster.inject(member(D), A, LEAVE)
+    cluster.run(1_000)
+    assert [done.id for done in cluster.messages(RequestDone, to=D)] == ["q"]
+
+
 def test_whoever_does_not_lead_tells_a_leaver_that_it_is_out() -> None:
     cluster = follower()
     view = cluster.nodes[B].view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -10,10 +11,10 @@ from holdfast.core.data import giving
 from holdfast.core.data.following import FOLLOWED_MS, NAMES_MAX, Following
 from holdfast.core.data.journal import Gap, Page
 from holdfast.core.data.vectors import Point
-from holdfast.core.data_messages import SyncPage
+from holdfast.core.data_messages import SyncPage, Way
 from holdfast.core.stores.settings import NameSettings
 from holdfast.ids import MemberId
-from tests.core.data.grid import Grid, grid, moved, write
+from tests.core.data.grid import Grid, grid, moved, ways, write
 from tests.core.harness import A, B, C, losing
 
 FOLLOW: Final = "HOLDFAST.BULK TAIL 0 default OLDEST 1"
@@ -44,9 +45,10 @@ def test_of_many_names_the_last_ones_are_remembered() -> None:
 # What moves ---------------------------------------------------------------------------------------
 
 
-def moving(*, followed: bool = True) -> Grid:
+def moving(*, followed: bool = True, kept: int = 256) -> Grid:
     """A owns the partition alone; it has some changes that somebody follows, or nobody."""
-    cluster = grid(A, unnamed=ALONE, backup_count=0)
+    unnamed = replace(ALONE, journal_entries=kept)
+    cluster = grid(A, unnamed=unnamed, backup_count=0)
     write(cluster, *KEYS)
     if followed:
         cluster.reply(A, FOLLOW)
@@ -82,6 +84,14 @@ def test_the_journal_of_what_nobody_follows_stays() -> None:
     assert read(cluster, B, 2) is None
     assert read(cluster, B, 5) == []
     assert not any(page.past for page in cluster.messages(SyncPage))
+
+
+def test_it_moves_after_the_records_where_it_does_not_tell_all_of_them() -> None:
+    cluster = moving(kept=3)
+    move(cluster, A, B)
+    assert ways(cluster, B) == [Way.WHOLE]
+    assert read(cluster, B, 2) == [(3, b"k3"), (4, b"k4"), (5, b"k5")]
+    assert read(cluster, B, 1) is None
 
 
 def test_it_moves_on_before_any_reader_has_come_by() -> None:

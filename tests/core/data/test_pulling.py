@@ -173,6 +173,7 @@ def test_answers_to_another_question_are_not_taken() -> None:
         replace(page, name=b"other"),
         replace(page, position=7),
         replace(page, id=pull.id + 1),
+        replace(page, past=True),
     ):
         cluster.inject(member(A), C, wrong)
         assert not cluster.in_sync(C)

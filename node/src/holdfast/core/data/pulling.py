@@ -286,9 +286,9 @@ class Pulling:
         if pull is None or not pull.plans or pull.plans[0].owner.name != page.name:
             return
         sent = pull.sent
-        if not isinstance(sent, SyncPull):
+        if not isinstance(sent, SyncPull) or sent.position != page.position:
             return
-        if (sent.position, sent.past) != (page.position, page.past):
+        if sent.past is not page.past:
             return
         plan = pull.plans[0]
         holding = self.holdings.here[page.partition]
