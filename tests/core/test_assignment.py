@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.assignment import Candidate, assign, assign_now, least_copies
+from holdfast.core.assignment import (
+    Candidate,
+    assign,
+    assign_now,
+    fill,
+    least_copies,
+    run_to_end,
+)
 from holdfast.errors import ConfigurationError, TableError
 from holdfast.ids import MemberId, Replicas
 from tests.core.assignment_oracle import (
@@ -330,6 +337,20 @@ def test_any_table_is_made_legal_and_stays(
 
 
 # --- the same everywhere -----------------------------------------------------------------------
+
+
+@given(groupings, replica_counts, st.integers(1, 25), st.randoms(use_true_random=False))
+def test_what_is_vacant_is_filled_and_nothing_else_changes(
+    groups: list[int], replicas: int, partitions: int, rng: random.Random
+) -> None:
+    candidates = [candidate(number, group) for number, group in enumerate(groups)]
+    whole = assign_now(candidates, vacant(partitions, replicas), replicas)
+    rows = [tuple(m if rng.random() < 0.6 else None for m in row) for row in whole]
+    rows = [row if row[0] is not None else (None,) * replicas for row in rows]
+    filled = run_to_end(fill(candidates, rows, replicas))
+    for before, after in zip(rows, filled, strict=True):
+        assert all(held in (None, now) for held, now in zip(before, after, strict=True))
+        assert len(frozenset(after) - {None}) == min(replicas, len(candidates))
 
 
 @given(groupings, replica_counts, st.randoms(use_true_random=False))

@@ -18,6 +18,7 @@ from holdfast.core.messages import (
 )
 from holdfast.core.node import Node
 from holdfast.core.rebalancing import Activity, candidates_of
+from holdfast.core.repair import repaired
 from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Drain, Kind
@@ -36,6 +37,8 @@ from tests.core.harness import (
 )
 
 GRACE = 30_000
+COPIES = 2
+"""Of any name, by these settings; what stands behind them has no data."""
 
 
 def cluster_in(state: ClusterState, *ids: MemberId, **settings: object) -> tuple[Cluster, Node]:
@@ -252,12 +255,36 @@ def test_stable_cluster_repairs_when_nobody_is_awaited_any_more(after: int) -> N
     master = cluster.form(persistent=True)
     cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
     cluster.settle()
+    left = [repaired(row, lambda member: member != D) for row in rows_of(master)]
     dies(cluster, D)
     if after:
         cluster.run(after - 2_000)
-        assert any(None in row for row in rows_of(master))
+        assert rows_of(master) == left
     cluster.run(10_000)
-    assert all(None not in row for row in rows_of(master))
+    for before, now in zip(left, rows_of(master), strict=True):
+        assert None not in now[:COPIES]
+        assert all(member in (None, now[index]) for index, member in enumerate(before))
+        assert None in before[:COPIES] or now == before
+
+
+def test_stable_cluster_gives_nothing_to_whoever_has_no_share_of_it() -> None:
+    cluster = Cluster(A, B, C)
+    master = cluster.form(persistent=True)
+    cluster.start(member(D, kind=Kind.LITE), initial=(address_of(A),))
+    cluster.settle()
+    cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    before = rows_of(master)
+    view = master.view
+    assert view is not None
+    lite = view.find(D)
+    assert lite is not None
+    master.leadership.mastership.change(view.with_changed(replace(lite, kind=Kind.DATA)))
+    cluster.run(300_000)
+    assert rows_of(master) == before
+    cluster.ask(A, request_of(Ask.STATE, "back", state=ClusterState.ACTIVE))
+    cluster.settle()
+    assert any(D in row for row in rows_of(master))
 
 
 def test_stable_cluster_without_a_stable_table_moves_nothing() -> None:

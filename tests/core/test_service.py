@@ -86,7 +86,7 @@ def test_master_too_refuses_a_promotion_below_level_two() -> None:
     assert answer.error == "UnsupportedOperation"
 
 
-@pytest.mark.parametrize("state", ["NO_MIGRATION", "FROZEN", "PASSIVE"])
+@pytest.mark.parametrize("state", ["NO_MIGRATION", "STABLE_CLUSTER", "FROZEN", "PASSIVE"])
 def test_promotion_and_demotion_are_refused_where_no_data_moves(state: str) -> None:
     cluster, _ = with_lite()
     cluster.ask(A, request_of(Ask.STATE, "s", state=ClusterState(state)))
@@ -96,6 +96,23 @@ def test_promotion_and_demotion_are_refused_where_no_data_moves(state: str) -> N
         answer = outcome(cluster, request.id)
         assert answer.error == "IllegalState"
         assert answer.message == "the cluster's state moves no data; change it first"
+
+
+def test_whoever_the_stable_table_names_is_promoted_and_gets_back_what_it_had() -> None:
+    cluster = Cluster(A, B, C)
+    master = cluster.form(persistent=True)
+    cluster.ask(A, request_of(Ask.STATE, "s", state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    before = [row.replicas for row in master.table.rows]
+    cluster.crash(C)
+    cluster.confirm_dead(C)
+    cluster.start(member(C, 2, kind=Kind.LITE, persistent=True))
+    cluster.settle()
+    assert held(master, C) == 0
+    cluster.ask(C, PROMOTE)
+    assert outcome(cluster).error == ""
+    cluster.settle()
+    assert [row.replicas for row in master.table.rows] == before
 
 
 def test_last_data_member_can_not_be_demoted() -> None:

@@ -123,6 +123,11 @@ class Config:
             raise ConfigurationError(reasons)
 
     @property
+    def copies_max(self) -> int:
+        """So many indexes of a row have copies of any name; what is behind them has no data."""
+        return max(each.copies for each in (self.unnamed, *self.names.values()))
+
+    @property
     def warm_indexes(self) -> int:
         """So many indexes of a row have every name that asks for backups. Who asks for none has
         asked for less (`design/3` §4), and nobody waits for that."""

@@ -13,8 +13,8 @@ Rules (seed 002 §3.2; seed 003 "STABLE_CLUSTER"; `design/3` §2, §3, §7)
   `rejoin_grace` gets back what it had. While someone is awaited, missing copies are not made
   elsewhere. Where every data member is to go, the one that goes last takes what the others have.
   Where the state reclaims: the stable table as far as its members are here; nothing else moves, no
-  copy beyond it is given up for a vacant index, and missing copies are made elsewhere only when
-  nobody is awaited any more.
+  copy beyond it is given up for a vacant index, and copies that a name asks for are made elsewhere
+  only when nobody is awaited any more, beside those that are there.
 * *Awaited* is who left and may come back with data: for ever where the state doesn't promote, until
   `stable_repair_after` with a stable table, else within the grace, and not if it had no files and
   its death is a fact. Whoever asks to be let in is awaited in any case: its data is at the door.
@@ -40,7 +40,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from enum import Enum, auto
 from functools import partial
 
-from holdfast.core.assignment import Candidate, assign
+from holdfast.core.assignment import Assigning, Candidate, assign, fill
 from holdfast.core.context import MASTER, Context
 from holdfast.core.cycles import repair_cycles
 from holdfast.core.effects import NoticeKind
@@ -323,9 +323,16 @@ class Rebalancing:
             here = present.union(m for m in row.holders if view.find(m) is not None)
             target = repaired(wanted.replicas, here.__contains__)
             rows.append(row.replicas if target[0] is None else keeping(target, row.replicas))
-        if awaited or not any(None in row[: len(present)] for row in rows):
+        asked_for = min(len(present), self.context.config.copies_max)
+        if awaited or not any(None in row[:asked_for] for row in rows):
             return self._towards(given(tuple(rows)))
-        return self._towards(assign(candidates_of(view), rows, self.context.config.replica_count))
+        return self._towards(self._filled(view, rows, asked_for))
+
+    def _filled(self, view: View, rows: list[Replicas], asked_for: int) -> Assigning:
+        """The rows, those that lack a copy with more of them."""
+        full = yield from fill(candidates_of(view), rows, self.context.config.replica_count)
+        pairs = zip(rows, full, strict=True)
+        return tuple(more if None in row[:asked_for] else row for row, more in pairs)
 
     def _towards(self, target: Generator[None, None, tuple[Replicas, ...]]) -> Job:
         """Plan every row whose target differs, a slice of rows at a time."""

@@ -4,7 +4,8 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
 -------------------------------------------------------------------------
 * Who is not master, or has not settled, refuses a promotion with `IllegalState`; an asker that the
   view does not list with `IllegalArgument`. Where the state moves no data, promotion and demotion
-  are refused with `IllegalState`.
+  are refused with `IllegalState`; where it only gives back, all but the promotion of a member that
+  the stable table names (`docs/adr/0029`).
 * A *promotion* changes the member's kind in the view, is answered when that is committed, and
   triggers an assignment once every member knows (`rebalancing`). One that is data already is done:
   a retry is safe.
@@ -124,10 +125,11 @@ class Service:
             self._drain_asked_at[origin.id, DRAINS[request.ask]] = self.context.now
         if request.ask is Ask.LEAVE:
             return self._leave(view, origin, request)
-        if request.ask is Ask.PROMOTE:
-            return self._promote(view, self._lister(view, origin))
-        if request.ask is Ask.DEMOTE:
-            return self._demote(view, self._lister(view, origin))
+        if request.ask in (Ask.PROMOTE, Ask.DEMOTE):
+            member = self._lister(view, origin)
+            self._check_moves(view, member, request.ask)
+            change = self._promote if request.ask is Ask.PROMOTE else self._demote
+            return change(view, member)
         return self._change(view, origin, request)
 
     def _lister(self, view: View, origin: Origin) -> Member:
@@ -136,9 +138,16 @@ class Service:
             raise IllegalArgument(f"{origin.id} is not a member of this cluster")
         if view.level < LEVEL_PROMOTION:
             raise UnsupportedOperation(f"level {view.level} has no promotion of lite members")
-        if view.attributes.rebalance is Rebalance.NO:
-            raise IllegalState("the cluster's state moves no data; change it first")
         return member
+
+    def _check_moves(self, view: View, member: Member, ask: Ask) -> None:
+        """A change of kind moves data. Where the state gives back what was had, and nothing else,
+        only a member with a share of that may get it."""
+        rebalance, stable = view.attributes.rebalance, self.context.stable
+        shares = () if stable is None else stable.rows
+        is_back = ask is Ask.PROMOTE and any(member.id in row.replicas for row in shares)
+        if rebalance is Rebalance.NO or (rebalance is Rebalance.RECLAIM and not is_back):
+            raise IllegalState("the cluster's state moves no data; change it first")
 
     def _free(self) -> bool:
         """Whether a change of the view may be made now."""

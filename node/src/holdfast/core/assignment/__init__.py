@@ -79,7 +79,7 @@ from holdfast.core.table import check_replicas
 from holdfast.errors import ConfigurationError, TableError
 from holdfast.ids import PARTITION_COUNT_MAX, REPLICA_COUNT_MAX, MemberId, Replicas
 
-__all__ = ["Assigning", "Candidate", "assign", "assign_now", "least_copies"]
+__all__ = ["Assigning", "Candidate", "assign", "assign_now", "fill", "least_copies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,14 @@ def assign(
     """Compute the target table in slices. Impossible input is refused at once, not at a slice."""
     _check(candidates, current, replica_count)
     return _assign(sorted(candidates, key=lambda candidate: candidate.id), current, replica_count)
+
+
+def fill(
+    candidates: Sequence[Candidate], current: Sequence[Replicas], replica_count: int
+) -> Assigning:
+    """The table as it is, with a member at every index that is vacant; what is held stays."""
+    _check(candidates, current, replica_count)
+    return _fill(sorted(candidates, key=lambda candidate: candidate.id), current, replica_count)
 
 
 def assign_now(
@@ -166,6 +174,19 @@ def _board(ordered: Sequence[Candidate], partition_count: int, replica_count: in
     groups = {name: number for number, name in enumerate(names)}
     width = min(replica_count, len(ordered))
     return Board([groups[candidate.group] for candidate in ordered], partition_count, width)
+
+
+def _fill(
+    ordered: Sequence[Candidate], current: Sequence[Replicas], replica_count: int
+) -> Assigning:
+    if not ordered or not current:
+        return ((None,) * replica_count,) * len(current)
+    board = _board(ordered, len(current), replica_count)
+    yield from _enter(board, current, _numbers(ordered))
+    quotas = copy_quotas(board)
+    yield from promote(board, quotas)
+    yield from deal(board, quotas)
+    return (yield from _rows(board, ordered, replica_count))
 
 
 def _assign(

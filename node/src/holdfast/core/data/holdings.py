@@ -57,8 +57,8 @@ class Holdings:
             return config.names.get(name, config.unnamed)
         kinds = (config.unnamed, *config.names.values())
         backups = max(each.backups for each in kinds)
-        most = max(each.copies for each in kinds)
-        return replace(config.unnamed, backups=backups, async_backups=most - 1 - backups)
+        asynchronous = config.copies_max - 1 - backups
+        return replace(config.unnamed, backups=backups, async_backups=asynchronous)
 
     def get(self, partition: PartitionId) -> Holding | None:
         """What is here of a partition."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
+from holdfast.core import rebalancing
+from holdfast.core.assignment import assign
 from holdfast.core.execution import Execution, Running, Word
 from holdfast.core.messages import Completed, Migration
 from holdfast.core.participation import Active, Part, Participation
@@ -112,6 +114,11 @@ BUGS: Final = (
         "A destination serves as owner once it has committed; the master may still take it back.",
         partial(replaced, Participation, "_commit", serves_by_commit),
         mix=mixes.moving,
+    ),
+    Bug(
+        "repair-levels-all",
+        "Where the state gives back and nothing else, a missing copy makes everybody level.",
+        partial(replaced, rebalancing, "fill", assign),
     ),
     Bug(
         "source-drops-early",

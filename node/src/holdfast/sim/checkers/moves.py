@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.effects import Notice, NoticeKind, Send
-from holdfast.core.messages import MigrationId, MigrationRequest
+from holdfast.core.messages import Migration, MigrationId, MigrationRequest
 from holdfast.core.states import Rebalance
 from holdfast.core.table import Row
 from holdfast.core.views import View
@@ -70,10 +70,31 @@ class Moves:
                 if place not in self._begun:
                     self._begun[place] = None
                     begun.append(sent)
+                    self._check_reclaimed(change, view, sent.message.migration)
         if begun and not allowed:
             raise self.world.violation(
                 "nothing moves unasked",
                 f"{change.process.name} begins migrations in {view.state}: {begun[0]}",
+            )
+
+    def _check_reclaimed(self, change: Change, view: View, migration: Migration) -> None:
+        """Where the state gives back, nobody else becomes owner, or gets what nobody lacks."""
+        stable = change.process.node.stable
+        if view.attributes.rebalance is not Rebalance.RECLAIM or stable is None:
+            return
+        named, before = stable.rows[migration.partition].replicas, migration.before
+        asked_for = min(self.world.config.copies_max, len(view.candidates))
+        lacking = None in before[:asked_for]
+        strangers = [
+            member
+            for index, member in enumerate(migration.after)
+            if member is not None and member not in named
+            if (index == 0 and before[0] != member) or not (lacking or member in before)
+        ]
+        if strangers:
+            raise self.world.violation(
+                "nothing moves unasked",
+                f"{change.process.name} moves to {strangers} in {view.state}: {migration}",
             )
 
     def _check_load(self, process: Process) -> None:
