@@ -13,6 +13,7 @@ from holdfast.core.messages import (
     Ask,
     CommitAck,
     Heartbeat,
+    MigrationReady,
     MigrationRequest,
     NewerTerm,
     NewView,
@@ -23,7 +24,7 @@ from holdfast.core.messages import (
     Request,
     RequestDone,
 )
-from holdfast.core.service import DRAIN_REPEATS, ENDED_MAX
+from holdfast.core.service import ASKS_REPEATS, DRAIN_REPEATS, ENDED_MAX
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Drain, Kind
 from holdfast.ids import MemberId, Millis, Term
@@ -374,12 +375,15 @@ def test_all_may_leave_at_the_same_time(order: tuple[MemberId, ...]) -> None:
 def test_whoever_gave_up_leaving_takes_partitions_again(ask: Ask) -> None:
     cluster = Cluster(A, B, C)
     master = cluster.form()
-    cluster.drops = [losing(RequestDone)]
+    cluster.drops = [losing(MigrationReady)]
     cluster.inject(b, A, request_of(ask))
     cluster.run(100)
     assert view(master).find(B).drain is not Drain.NONE  # type: ignore[union-attr]
-    cluster.run(DRAIN_REPEATS * 500 + 1_000)
+    cluster.run(ASKS_REPEATS * 500)
     cluster.drops = []
+    cluster.run(1_000)
+    assert held(master, B) == 0
+    cluster.run(DRAIN_REPEATS * 500)
     cluster.settle()
     assert view(master).find(B).drain is Drain.NONE  # type: ignore[union-attr]
     assert held(master, B) == 6

@@ -78,7 +78,7 @@ def test_key_that_the_owner_has_not_is_removed() -> None:
 def test_copy_without_anything_gets_everything_page_by_page() -> None:
     cluster = grid(A, B, None)
     for number in range(4):
-        write(cluster, f"key{number}", value="x" * 600_000)
+        write(cluster, f"key{number}", value="x" * 150_000)
     cluster.run(50)
     cluster.sent.clear()
     cluster.migrate(moved(None, 2, C))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from holdfast.core.data import replicas
 from holdfast.core.data_messages import BackupAck, BackupFrame, ReplicaCheck
 from holdfast.core.effects import MutationsRecord, Persist, Send
 from holdfast.core.messages import Publication
@@ -79,6 +82,43 @@ def test_frame_of_an_ownership_that_i_do_not_know_yet_waits_for_its_publication(
     cluster.run(1_000)
     assert cluster.value(C, "k") == b"w"
     assert cluster.replies == {1: OK}
+
+
+def overtaking(count: int) -> tuple[Grid, int]:
+    """B owns what A did, and sends so many frames to C, to which the master's word has not come
+    yet; and the number of the first."""
+    cluster = grid(A, B, C, resend_ms=60_000)
+    assert cluster.reply(A, "SET k v") == OK
+    cluster.drops = [to(C, Publication)]
+    cluster.sent.clear()
+    cluster.place(B, None, C)
+    for number in range(count):
+        cluster.command(B, f"SET k{number} w", session=number + 2)
+        cluster.run(1)
+    first, *_ = cluster.messages(BackupFrame, to=C)
+    return cluster, first.number
+
+
+def test_frames_behind_one_that_waits_need_not_be_sent_again() -> None:
+    cluster, first = overtaking(3)
+    assert [ack.number for ack in cluster.messages(BackupAck, to=B)] == []
+    cluster.drops = []
+    cluster.run(1_000)
+    assert cluster.value(C, "k2") == b"w"
+    told = [ack.number for ack in cluster.messages(BackupAck, to=B)]
+    assert told == [first + 3]
+    assert len(cluster.messages(BackupFrame, to=C)) == 4
+
+
+def test_so_many_frames_wait_and_the_rest_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "WAITING_MAX", 2)
+    cluster, first = overtaking(3)
+    cluster.drops = []
+    cluster.run(1_000)
+    assert cluster.messages(BackupAck, to=B)[-1].number == first + 1
+    cluster.run(120_000)
+    assert cluster.messages(BackupAck, to=B)[-1].number == first + 3
+    assert cluster.value(C, "k2") == b"w"
 
 
 def test_frame_of_an_ownership_that_was_replaced_is_not_applied_and_doubted() -> None:

@@ -54,13 +54,15 @@ from holdfast.core.repair import rests_on
 from holdfast.core.states import Rebalance
 from holdfast.core.transition import Ended, Transition
 from holdfast.core.versioning import LEVEL_PROMOTION
-from holdfast.core.views import Drain, Kind, Member, View
+from holdfast.core.views import Drain, Kind, Member, View, ViewKey
 from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
 from holdfast.ids import Address, MemberId, Millis
 
 ENDED_MAX: Final = 256
 CALLED_BACK: Final = "the cluster went on without this member, which alone has some of the data"
 DRAINS: Final = {Ask.LEAVE: Drain.LEAVING, Ask.DEMOTE: Drain.DEMOTING}
+ASKS_REPEATS: Final = 2
+"""Whoever has asked within so many repetitions of a request asks still."""
 DRAIN_REPEATS: Final = 10
 """So many repetitions of a request may be lost before it counts as given up."""
 
@@ -85,6 +87,10 @@ class Service:
         self._askers: dict[str, Address] = {}
         """Whom to tell, by request, when the change under way has ended."""
         self._drain_asked_at: dict[tuple[MemberId, Drain], Millis] = {}
+        self._draining: dict[MemberId, tuple[Origin, Request]] = {}
+        """What members that drain have asked last, until that was looked at with nothing left."""
+        self._drained_by: tuple[ViewKey, int] = ((0, 0), 0)
+        """The view and the table by which that was looked at."""
         self._ended: dict[str, str] = {}
         """Changes that were given up, with the reason: a repetition must not open them again."""
 
@@ -94,6 +100,7 @@ class Service:
         self._askers = {}
         self._ended = {}
         self._drain_asked_at = {}
+        self._draining = {}
         self.transition.drop()
 
     def withdrawn(self) -> None:
@@ -123,6 +130,7 @@ class Service:
             raise IllegalState(self._ended[request.id])
         if request.ask in DRAINS:
             self._drain_asked_at[origin.id, DRAINS[request.ask]] = self.context.now
+            self._draining[origin.id] = origin, request
         if request.ask is Ask.LEAVE:
             return self._leave(view, origin, request)
         if request.ask in (Ask.PROMOTE, Ask.DEMOTE):
@@ -278,11 +286,26 @@ class Service:
         view = self.context.view
         assert view is not None
         self._forget_drains(view)
+        self._look_at_drained(view)
         if not self._waiting or not view.sealed or not self.mastership.committed():
             return
         waiting, self._waiting = self._waiting, {}
         for request_id, address in waiting.items():
             self.context.send(address, RequestDone(request_id, view))
+
+    def _look_at_drained(self, view: View) -> None:
+        """Whoever has nothing left need not ask once more."""
+        basis = view.key, self.context.table.stamp
+        if not self._draining or basis == self._drained_by or not self._free():
+            return
+        self._drained_by = basis
+        lately = self.context.now - ASKS_REPEATS * self.context.config.retry_ms
+        for member, (origin, request) in tuple(self._draining.items()):
+            if self._drain_asked_at[member, DRAINS[request.ask]] < lately:
+                del self._draining[member]
+            elif self._free() and self._is_empty(member):
+                del self._draining[member]
+                self.on_request(origin, request)
 
     def _forget_drains(self, view: View) -> None:
         """Whoever is marked and no longer asks for it is a data member like any other again."""

@@ -55,7 +55,7 @@ from holdfast.core.messages import Origin
 from holdfast.core.stores.fragment import Fragment
 from holdfast.ids import MemberId, PartitionId
 
-PAGE_BYTES: Final = 1 << 20
+PAGE_BYTES: Final = 1 << 18
 PLAN_BYTES: Final = 1 << 18
 """What a plan may carry itself of changed records."""
 ENTRY_BYTES: Final = 48

@@ -2,17 +2,19 @@
 
 Rules (seed 004; `design/3` §4, §5)
 -----------------------------------
-* Frames of one sender are taken in the order of their numbers. One that comes early is not kept:
-  the sender repeats it. One that came before is acknowledged again.
+* Frames of one sender are taken in the order of their numbers. One that comes before its turn is
+  not kept: the sender repeats it. One that came before is acknowledged again.
 * A frame is of an ownership (*reign*). I apply and acknowledge it only when I know of that
   ownership from the master: then whoever settles the table after a death learns of it from me.
-  A frame of one that I don't know yet waits for the master's publication.
+  A frame of one that I don't know yet waits for the master's publication, and so do those behind
+  it. It overtakes that with every change of an owner, as they come by different connections; if
+  the others were not kept, everybody who writes would wait until the sender repeats them.
 * A frame of an ownership that has been replaced is not applied; its partition is *doubted*, also
   where the same member owns it again, until a frame of the present ownership finds it in sync.
 * By the vector each run is next, stale, or after a gap (`vectors`). A copy that misses something,
   or that could not apply a change, is dirty: its partition is doubted until it is in sync again.
 
-    frame n + 1 ─► reign unknown: wait       ─► known: apply each run ─► ack n + 1, with doubts
+    frame n + 1 ─► reign unknown: queue      ─► known: apply each run ─► ack n + 1, with doubts
     others      ─► ack n
 
 What can go wrong
@@ -22,9 +24,10 @@ What can go wrong
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from holdfast.core.context import Context
 from holdfast.core.data.content import records_of
@@ -34,6 +37,10 @@ from holdfast.core.data.streams import Stay
 from holdfast.core.data_messages import BackupAck, BackupFrame, MutationRun, ReplicaCheck
 from holdfast.core.messages import Origin
 from holdfast.ids import PartitionId
+
+WAITING_MAX: Final = 256
+"""Frames that wait for the master's word: the ticks of about a quarter of a second. Their bytes are
+bounded by what the sender keeps."""
 
 
 class Lacking(Protocol):
@@ -47,8 +54,8 @@ class Sender:
     """What came from one stay of a member."""
 
     number: int = 0
-    waiting: BackupFrame | None = None
-    """The next frame, of an ownership that I do not know yet."""
+    waiting: deque[BackupFrame] = field(default_factory=deque)
+    """The next frames; the first is of an ownership that I do not know yet."""
     doubted: dict[PartitionId, int] = field(default_factory=dict)
     """Each with the ownership that has to be heard of before the doubt can be over, or 0."""
 
@@ -75,9 +82,12 @@ class Replicas:
         if view is None or not view.has(origin.id, origin.incarnation):
             return
         sender = self.senders.setdefault((origin.id, origin.incarnation), Sender())
-        if frame.number == sender.number + 1 or (frame.skipped and frame.number > sender.number):
-            sender.waiting = frame
-            self._take(origin, sender)
+        waiting = sender.waiting
+        last = waiting[-1].number if waiting else sender.number
+        if frame.number == last + 1 or (frame.skipped and frame.number > last):
+            if len(waiting) < WAITING_MAX:
+                waiting.append(frame)
+            self._take_known(origin, sender)
         else:
             self._acknowledge(origin, sender)
 
@@ -99,21 +109,30 @@ class Replicas:
     def look_again(self) -> None:
         """Rows were published: frames that waited for them, doubts that are over."""
         for origin, sender in self._listed():
-            if sender.waiting is not None:
-                self._take(origin, sender)
-            elif sender.doubted and self._forget_doubts(origin, sender):
+            if self._take_known(origin, sender):
+                continue
+            if sender.doubted and self._forget_doubts(origin, sender):
                 self._acknowledge(origin, sender)
 
-    def _take(self, origin: Origin, sender: Sender) -> None:
-        frame = sender.waiting
-        assert frame is not None
-        for run in frame.runs:
-            if self.context.table.row(run.partition).reign < run.before.epoch:
-                return
-        for check in frame.checks:
-            if self.context.table.row(check.partition).reign < check.reign:
-                return
-        sender.waiting = None
+    def _take_known(self, origin: Origin, sender: Sender) -> bool:
+        """Take what waits, up to the first frame of an ownership that I don't know; whether there
+        was any."""
+        waiting, before = sender.waiting, sender.number
+        while waiting and self._is_known(waiting[0]):
+            self._take(origin, sender, waiting.popleft())
+        if sender.number == before:
+            return False
+        self._acknowledge(origin, sender)
+        return True
+
+    def _is_known(self, frame: BackupFrame) -> bool:
+        """Whether the master has told me of every ownership that it is of."""
+        row = self.context.table.row
+        return all(row(run.partition).reign >= run.before.epoch for run in frame.runs) and all(
+            row(check.partition).reign >= check.reign for check in frame.checks
+        )
+
+    def _take(self, origin: Origin, sender: Sender, frame: BackupFrame) -> None:
         sender.number = frame.number
         if frame.skipped:
             self._doubt_all(origin, sender)
@@ -123,7 +142,6 @@ class Replicas:
         for check in frame.checks:
             whole = self._take_check(origin, check)
             self._note(sender, check.partition, check.reign, whole=whole)
-        self._acknowledge(origin, sender)
 
     def _note(self, sender: Sender, partition: PartitionId, reign: int, *, whole: bool) -> None:
         """What a frame of an ownership says of a partition."""

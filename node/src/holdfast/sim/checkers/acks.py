@@ -99,8 +99,7 @@ def _is_taken(process: Process, origin: Origin, frame: BackupFrame) -> bool:
     sender = node.data.replicas.senders.get((origin.id, origin.incarnation))
     if sender is None:
         return False
-    waiting = 0 if sender.waiting is None else sender.waiting.number
-    return frame.number in (sender.number, waiting)
+    return frame.number in (sender.number, *(waiting.number for waiting in sender.waiting))
 
 
 def _lacking(process: Process, taken: Taken) -> dict[PartitionId, str]:
