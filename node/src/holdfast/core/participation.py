@@ -10,9 +10,6 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
   fragment stands; when every destination stands there too, it hands over: it tells the master that
   it is ready. From then on it must not acknowledge a write of this partition until it knows how the
   migration ended. Where nothing is written meanwhile, catching up is all.
-* An owner holds back writes of so many partitions at a time and no more; the others stay caught up
-  until it is their turn. A client that waits for one key waits with all that it sends behind it, so
-  it is the share of partitions that are held back which decides how long clients wait.
 * The destination keeps what arrives beside what it had. It *commits* on the master's word: takes
   the new row and the new data, and answers once both are safe. It does not serve as the new owner
   before the master has published the row, because until then the master may still decide that the
@@ -51,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Protocol
 
 from holdfast.core.context import Context
 from holdfast.core.data_messages import FragmentStand, Stand
@@ -89,12 +86,6 @@ class Part(Enum):
     HANDED_OVER = auto()
     RECEIVED = auto()
     COMMITTED = auto()
-
-
-HOLDING_BACK: Final = (Part.CLOSING, Part.HANDED_OVER)
-"""What an owner does while it lets nobody write."""
-HELD_BACK_MAX: Final = 2
-"""One on its way to the master and back, and one to follow at once."""
 
 
 class Turn(Enum):
@@ -273,8 +264,6 @@ class Participation:
     def _look_at_reached(self, active: Active) -> None:
         """Hand over when everybody has everything; hold back writes when everybody is near."""
         migration = active.migration
-        if active.part is Part.COPYING and self._held_back() >= HELD_BACK_MAX:
-            return  # `advance` looks again
         if all(
             reached is not None and has_reached(reached, self._standing(migration, member), index)
             for member, reached in active.reached.items()
@@ -285,10 +274,6 @@ class Participation:
         elif active.part is Part.COPYING and None not in active.reached.values():
             active.part = PARTS.next(active.part, Turn.ALL_CAUGHT_UP, self.context.story)
             self._push(active)
-
-    def _held_back(self) -> int:
-        """Partitions of mine that are being handed over."""
-        return sum(each.part in HOLDING_BACK for each in self.active.values())
 
     def _report(self, active: Active) -> None:
         if active.part is Part.HANDED_OVER:
@@ -494,8 +479,6 @@ class Participation:
         for active in self.active.values():
             if active.owes_answer:
                 self._answer_push(active)
-            elif active.part is Part.COPYING and None not in active.reached.values():
-                self._look_at_reached(active)
         if not timers.due(PUSH_AGAIN, now):
             return
         for active in self.active.values():
@@ -505,7 +488,7 @@ class Participation:
     def is_handing_over(self, partition: PartitionId) -> bool:
         """Whether who serves this partition is being decided, with me as one of two."""
         active = self.active.get(partition)
-        handing = active is not None and active.part in HOLDING_BACK
+        handing = active is not None and active.part in (Part.CLOSING, Part.HANDED_OVER)
         return handing or partition in self.unpublished
 
 

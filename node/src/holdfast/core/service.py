@@ -39,7 +39,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from holdfast.core.context import Context
+from holdfast.core.context import MASTER, Context
 from holdfast.core.mastership import Mastership
 from holdfast.core.messages import (
     Ask,
@@ -54,10 +54,12 @@ from holdfast.core.repair import rests_on
 from holdfast.core.states import Rebalance
 from holdfast.core.transition import Ended, Transition
 from holdfast.core.versioning import LEVEL_PROMOTION
-from holdfast.core.views import Drain, Kind, Member, View, ViewKey
+from holdfast.core.views import Drain, Kind, Member, View
 from holdfast.errors import IllegalArgument, IllegalState, RefusedError, UnsupportedOperation
 from holdfast.ids import Address, MemberId, Millis
 
+LOOK_AT_DRAINED: Final = MASTER + "look at who drained"
+LOOK_MS: Final = 20
 ENDED_MAX: Final = 256
 CALLED_BACK: Final = "the cluster went on without this member, which alone has some of the data"
 DRAINS: Final = {Ask.LEAVE: Drain.LEAVING, Ask.DEMOTE: Drain.DEMOTING}
@@ -88,9 +90,7 @@ class Service:
         """Whom to tell, by request, when the change under way has ended."""
         self._drain_asked_at: dict[tuple[MemberId, Drain], Millis] = {}
         self._draining: dict[MemberId, tuple[Origin, Request]] = {}
-        """What members that drain have asked last, until that was looked at with nothing left."""
-        self._drained_by: tuple[ViewKey, int] = ((0, 0), 0)
-        """The view and the table by which that was looked at."""
+        """What members that drain have asked last."""
         self._ended: dict[str, str] = {}
         """Changes that were given up, with the reason: a repetition must not open them again."""
 
@@ -108,7 +108,14 @@ class Service:
         self._waiting = {}
 
     def on_request(self, origin: Origin, request: Request) -> None:
-        """Decide what can be decided at once; the rest is looked at again when it is repeated."""
+        """Decide what can be decided at once; the rest is looked at again when it is repeated, or
+        when a member has drained."""
+        if request.ask in DRAINS:
+            self._drain_asked_at[origin.id, DRAINS[request.ask]] = self.context.now
+        self._decide(origin, request)
+
+    def _decide(self, origin: Origin, request: Request) -> None:
+        self._draining.pop(origin.id, None)
         try:
             done = self._serve(origin, request)
         except RefusedError as error:
@@ -117,6 +124,8 @@ class Service:
         else:
             if done:
                 self._waiting[request.id] = origin.address
+            elif request.ask in DRAINS:
+                self._draining[origin.id] = origin, request
 
     def _serve(self, origin: Origin, request: Request) -> bool:
         view = self.context.view
@@ -128,9 +137,6 @@ class Service:
             return False
         if request.id in self._ended:
             raise IllegalState(self._ended[request.id])
-        if request.ask in DRAINS:
-            self._drain_asked_at[origin.id, DRAINS[request.ask]] = self.context.now
-            self._draining[origin.id] = origin, request
         if request.ask is Ask.LEAVE:
             return self._leave(view, origin, request)
         if request.ask in (Ask.PROMOTE, Ask.DEMOTE):
@@ -286,26 +292,26 @@ class Service:
         view = self.context.view
         assert view is not None
         self._forget_drains(view)
-        self._look_at_drained(view)
+        self._look_at_drained()
         if not self._waiting or not view.sealed or not self.mastership.committed():
             return
         waiting, self._waiting = self._waiting, {}
         for request_id, address in waiting.items():
             self.context.send(address, RequestDone(request_id, view))
 
-    def _look_at_drained(self, view: View) -> None:
+    def _look_at_drained(self) -> None:
         """Whoever has nothing left need not ask once more."""
-        basis = view.key, self.context.table.stamp
-        if not self._draining or basis == self._drained_by or not self._free():
+        timers, now = self.context.timers, self.context.now
+        if self._draining and not timers.running(LOOK_AT_DRAINED):
+            timers.set(LOOK_AT_DRAINED, now + LOOK_MS)
+        if not timers.due(LOOK_AT_DRAINED, now):
             return
-        self._drained_by = basis
-        lately = self.context.now - ASKS_REPEATS * self.context.config.retry_ms
+        lately = now - ASKS_REPEATS * self.context.config.retry_ms
         for member, (origin, request) in tuple(self._draining.items()):
             if self._drain_asked_at[member, DRAINS[request.ask]] < lately:
                 del self._draining[member]
             elif self._free() and self._is_empty(member):
-                del self._draining[member]
-                self.on_request(origin, request)
+                self._decide(origin, request)
 
     def _forget_drains(self, view: View) -> None:
         """Whoever is marked and no longer asks for it is a data member like any other again."""
