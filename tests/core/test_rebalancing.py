@@ -267,6 +267,25 @@ def test_stable_cluster_repairs_when_nobody_is_awaited_any_more(after: int) -> N
         assert None in before[:COPIES] or now == before
 
 
+def test_stable_cluster_that_repairs_leaves_whoever_is_to_go_where_it_is() -> None:
+    cluster = Cluster(A, B, C, D, stable_repair_after_ms=Millis(0))
+    master = cluster.form(persistent=True)
+    cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    held = [[index for index, each in enumerate(row) if each == B] for row in rows_of(master)]
+    view = master.view
+    assert view is not None
+    b = view.find(B)
+    assert b is not None
+    master.leadership.mastership.change(view.with_changed(replace(b, drain=Drain.LEAVING)))
+    dies(cluster, D)
+    cluster.run(2_000)
+    rows = rows_of(master)
+    assert all(None not in row[:COPIES] for row in rows)
+    for before, row in zip(held, rows, strict=True):
+        assert all(row[index] == B or row[0] == B for index in before)
+
+
 def test_stable_cluster_gives_nothing_to_whoever_has_no_share_of_it() -> None:
     cluster = Cluster(A, B, C)
     master = cluster.form(persistent=True)

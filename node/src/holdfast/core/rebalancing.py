@@ -329,10 +329,10 @@ class Rebalancing:
         return self._towards(self._filled(view, rows, asked_for))
 
     def _filled(self, view: View, rows: list[Replicas], asked_for: int) -> Assigning:
-        """The rows, those that lack a copy with more of them."""
+        """The rows, those that lack a copy with more of them. Who is to go stays where it is."""
         full = yield from fill(candidates_of(view), rows, self.context.config.replica_count)
         pairs = zip(rows, full, strict=True)
-        return tuple(more if None in row[:asked_for] else row for row, more in pairs)
+        return tuple(filled(row, more) if None in row[:asked_for] else row for row, more in pairs)
 
     def _towards(self, target: Generator[None, None, tuple[Replicas, ...]]) -> Job:
         """Plan every row whose target differs, a slice of rows at a time."""
@@ -397,6 +397,11 @@ def last_to_go(view: View) -> tuple[Member, ...]:
     (`service`); where it is lite, the oldest voter."""
     master = tuple(voter for voter in view.voters if voter.id == view.master)
     return master or view.voters[:1]
+
+
+def filled(row: Replicas, more: Replicas) -> Replicas:
+    """A row with what another has where it is vacant."""
+    return tuple(new if held is None else held for held, new in zip(row, more, strict=True))
 
 
 def given(rows: tuple[Replicas, ...]) -> Generator[None, None, tuple[Replicas, ...]]:
