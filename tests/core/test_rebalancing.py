@@ -267,6 +267,17 @@ def test_stable_cluster_repairs_when_nobody_is_awaited_any_more(after: int) -> N
         assert None in before[:COPIES] or now == before
 
 
+def test_stable_cluster_that_repairs_moves_up_whoever_stands_behind() -> None:
+    cluster = Cluster(A, B, C, stable_repair_after_ms=Millis(0))
+    master = cluster.form(persistent=True)
+    cluster.ask(A, request_of(Ask.STATE, state=ClusterState.STABLE_CLUSTER))
+    cluster.settle()
+    assert any(row[1] == C for row in rows_of(master))
+    dies(cluster, C)
+    cluster.run(2_000)
+    assert {frozenset(row[:COPIES]) for row in rows_of(master)} == {frozenset((A, B))}
+
+
 def test_stable_cluster_that_repairs_leaves_whoever_is_to_go_where_it_is() -> None:
     cluster = Cluster(A, B, C, D, stable_repair_after_ms=Millis(0))
     master = cluster.form(persistent=True)

@@ -330,9 +330,12 @@ class Rebalancing:
 
     def _filled(self, view: View, rows: list[Replicas], asked_for: int) -> Assigning:
         """The rows, those that lack a copy with more of them. Who is to go stays where it is."""
-        full = yield from fill(candidates_of(view), rows, self.context.config.replica_count)
+        candidates = candidates_of(view)
+        full = yield from fill(candidates, rows, self.context.config.replica_count)
+        stays = frozenset((None, *(candidate.id for candidate in candidates))).issuperset
         pairs = zip(rows, full, strict=True)
-        return tuple(filled(row, more) if None in row[:asked_for] else row for row, more in pairs)
+        filled = ((row, more if stays(row) else keeping(row, more)) for row, more in pairs)
+        return tuple(more if None in row[:asked_for] else row for row, more in filled)
 
     def _towards(self, target: Generator[None, None, tuple[Replicas, ...]]) -> Job:
         """Plan every row whose target differs, a slice of rows at a time."""
@@ -397,11 +400,6 @@ def last_to_go(view: View) -> tuple[Member, ...]:
     (`service`); where it is lite, the oldest voter."""
     master = tuple(voter for voter in view.voters if voter.id == view.master)
     return master or view.voters[:1]
-
-
-def filled(row: Replicas, more: Replicas) -> Replicas:
-    """A row with what another has where it is vacant."""
-    return tuple(new if held is None else held for held, new in zip(row, more, strict=True))
 
 
 def given(rows: tuple[Replicas, ...]) -> Generator[None, None, tuple[Replicas, ...]]:
