@@ -121,6 +121,15 @@ def test_so_many_frames_wait_and_the_rest_is_sent_again(monkeypatch: pytest.Monk
     assert cluster.value(C, "k2") == b"w"
 
 
+def test_frames_that_wait_are_forgotten_when_the_sender_has_skipped_some() -> None:
+    cluster, first = overtaking(2)
+    waiting = cluster.nodes[C].data.replicas.senders[B, 1].waiting
+    assert [frame.number for frame in waiting] == [first, first + 1, first + 2]
+    skipping = replace(waiting[-1], number=first + 9, skipped=True)
+    cluster.inject(member(B), C, skipping)
+    assert list(waiting) == [skipping]
+
+
 def test_frame_of_an_ownership_that_was_replaced_is_not_applied_and_doubted() -> None:
     cluster, (one,) = lone("a")
     cluster.place(B, None, C)

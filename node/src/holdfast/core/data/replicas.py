@@ -85,6 +85,8 @@ class Replicas:
         waiting = sender.waiting
         last = waiting[-1].number if waiting else sender.number
         if frame.number == last + 1 or (frame.skipped and frame.number > last):
+            if frame.skipped:
+                waiting.clear()  # all that they tell of is in doubt
             if len(waiting) < WAITING_MAX:
                 waiting.append(frame)
             self._take_known(origin, sender)
