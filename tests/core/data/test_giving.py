@@ -168,6 +168,19 @@ def test_so_many_are_given_to_at_a_time_and_the_others_ask_again() -> None:
     assert cluster.in_sync(C)
 
 
+def test_a_migration_that_got_no_permit_asks_again_soon() -> None:
+    cluster = grid(A, B, None, syncs_parallel_max=1)
+    write(cluster, "k")
+    asked(cluster, ask(cluster))
+    cluster.migrate(moved(None, 2, C))
+    cluster.run(220)
+    refusals = [plan.reason for plan in cluster.messages(SyncPlan, to=C)]
+    assert 3 <= refusals.count("no permit") <= 5
+    cluster.inject(member(B), A, SyncEnd(1, P))
+    cluster.run(80)
+    assert ways(cluster, C) == [Way.CHANGES]
+
+
 def test_question_that_is_repeated_gets_the_same_plan_and_a_new_one_a_new_plan() -> None:
     cluster = owner()
     (first,) = asked(cluster, ask(cluster, EMPTY))

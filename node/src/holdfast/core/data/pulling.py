@@ -61,10 +61,13 @@ from holdfast.core.messages import Origin
 from holdfast.core.stores.incoming import Incoming
 from holdfast.core.stores.record import version_at
 from holdfast.core.table import Row
-from holdfast.ids import NO_INDEX, MemberId, PartitionId
+from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId
 
 PULL_AGAIN: Final = "pull again"
 NOWHERE: Final = (0, 0)
+MIGRATION_SHARE: Final = 10
+"""A permit is free again much sooner than a lost message is missed; there are few migrations at a
+time, so they may ask as often."""
 STAY_SHIFT: Final = 32
 """The number of a question begins with the stay that asks."""
 
@@ -136,7 +139,9 @@ class Pulling:
             if partition not in self.pulls:
                 self._maybe_ask(partition)
         if self.pulls or self.wanted:
-            self.context.timers.set(PULL_AGAIN, now + patience)
+            pauses = (self._not_before.get(partition, 0) for partition in self.wanted)
+            ends = (end for end in pauses if now < end < now + patience)
+            self.context.timers.set(PULL_AGAIN, min(ends, default=now + patience))
         else:
             self.context.timers.clear(PULL_AGAIN)
 
@@ -240,7 +245,10 @@ class Pulling:
             return
         if plan.reason:
             self._forget(plan.partition)
-            self._not_before[plan.partition] = self.context.now + self.context.config.retry_ms
+            pause = self.context.config.retry_ms
+            if self.holdings.here[plan.partition].target >= 0:
+                pause = Millis(pause // MIGRATION_SHARE)
+            self._not_before[plan.partition] = self.context.now + pause
             return
         if pull.planned:
             return
