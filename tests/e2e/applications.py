@@ -14,8 +14,12 @@ SOURCE: Final = (Path(__file__).parent / "load.py").read_text(encoding="utf-8")
 IMAGE: Final = os.environ.get("IMAGE_NODE", "localhost/holdfast:dev")
 ASK: Final = """
 import sys
+from urllib.error import HTTPError
 from urllib.request import urlopen
-print(urlopen("http://127.0.0.1:9000/" + sys.argv[1], timeout=170).read().decode())
+try:
+    print(urlopen("http://127.0.0.1:9000/" + sys.argv[1], timeout=170).read().decode())
+except HTTPError as error:
+    sys.exit(f"{error}: {error.read().decode()}")
 """
 
 

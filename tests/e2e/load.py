@@ -77,6 +77,35 @@ class Connection:
             return
 
 
+class Patient:
+    """To one host, as long as it takes: who was just made may not be reachable from everywhere."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._moment = threading.Event()
+        self._connection: Connection | None = None
+
+    def ask(self, *requests: bytes) -> list[bytes | None]:
+        """Several at once, which may be asked again."""
+        until = time.monotonic() + READ_SECONDS
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = Connection(self._host, READ_SECONDS)
+                return self._connection.ask(*requests)
+            except OSError:
+                self.close()
+                if time.monotonic() > until:
+                    raise
+                self._moment.wait(REFUSED_SECONDS)
+
+    def close(self) -> None:
+        """That was all."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
 class Writer(threading.Thread):
     """One application with keys of its own."""
 
@@ -202,7 +231,7 @@ class Load:
 
     def fill(self, count: int, size: int) -> object:
         """So many records that nobody writes again."""
-        connection = Connection(self.hosts[0], READ_SECONDS)
+        connection = Patient(self.hosts[0])
         begin, value = self.filled, b"x" * size
         for first in range(begin, begin + count, BATCH):
             numbers = range(first, min(first + BATCH, begin + count))
@@ -228,7 +257,7 @@ class Load:
         return {"checked": len(may_be), "lost": lost}
 
     def _read(self, keys: list[str]) -> list[tuple[str, bytes | None]]:
-        connection = Connection(self.hosts[0], READ_SECONDS)
+        connection = Patient(self.hosts[0])
         found: list[tuple[str, bytes | None]] = []
         for first in range(0, len(keys), BATCH):
             part = keys[first : first + BATCH]
