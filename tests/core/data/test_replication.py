@@ -318,3 +318,33 @@ def test_what_is_long_is_given_time_before_it_is_sent_again() -> None:
     cluster.drops = []
     cluster.run(600)
     assert cluster.value(C, "long") == b"x" * (10 << 20)
+
+
+# What waits where an owner changes ----------------------------------------------------------------
+
+
+def moving_unanswered() -> Grid:
+    """A gives the partition to C while B does not confirm a write."""
+    cluster = grid(A, B, unnamed=NameSettings(backups=1))
+    cluster.drops = [losing(BackupAck)]
+    cluster.command(A, "SET k v", session=7)
+    cluster.migrate(moved(A, 0, C))
+    cluster.run(100)
+    assert 7 not in cluster.replies
+    assert cluster.term.table.row(P).owner == A
+    return cluster
+
+
+def test_a_write_that_waits_for_a_backup_is_answered_before_its_partition_goes() -> None:
+    cluster = moving_unanswered()
+    cluster.drops = []
+    cluster.run(2_000)
+    assert cluster.replies[7] == b"+OK\r\n"
+    assert cluster.term.table.row(P).owner == C
+
+
+def test_it_is_not_waited_for_as_long_as_that_takes() -> None:
+    cluster = moving_unanswered()
+    cluster.run(2_000)
+    assert cluster.replies[7].startswith(b"-UNKNOWNOUTCOME")
+    assert cluster.term.table.row(P).owner == C

@@ -9,7 +9,9 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
   (`data`). When every destination has caught up, the owner holds back writes and says where each
   fragment stands; when every destination stands there too, it hands over: it tells the master that
   it is ready. From then on it must not acknowledge a write of this partition until it knows how the
-  migration ended. Where nothing is written meanwhile, catching up is all.
+  migration ended. Where nothing is written meanwhile, catching up is all. Writes that wait for a
+  backup are waited for as well, for a moment: once another member owns the partition, nobody here
+  learns what became of them, and they would be answered so.
 * The destination keeps what arrives beside what it had. It *commits* on the master's word: takes
   the new row and the new data, and answers once both are safe. It does not serve as the new owner
   before the master has published the row, because until then the master may still decide that the
@@ -121,6 +123,8 @@ class Active:
     """Where the owner stands (the destination's side)."""
     owes_answer: bool = False
     """Whether the owner waits to hear where I stand."""
+    closed_at: int = 0
+    """Since when nobody writes (the owner's side)."""
 
 
 class Data(Protocol):
@@ -158,6 +162,9 @@ class Data(Protocol):
 
     def reached(self, partition: PartitionId) -> Reached | None:
         """Where I stand as a destination; None while something is missing."""
+
+    def is_awaited(self, partition: PartitionId) -> bool:
+        """Whether a write to it has no answer yet, as a backup has not confirmed it."""
 
     def taken(self, partition: PartitionId) -> int:
         """How much of it came over since it was expected."""
@@ -264,7 +271,7 @@ class Participation:
     def _look_at_reached(self, active: Active) -> None:
         """Hand over when everybody has everything; hold back writes when everybody is near."""
         migration = active.migration
-        if all(
+        if not self._has_unanswered(active) and all(
             reached is not None and has_reached(reached, self._standing(migration, member), index)
             for member, reached in active.reached.items()
             if (index := migration.after.index(member)) >= 0
@@ -273,7 +280,17 @@ class Participation:
             self._report(active)
         elif active.part is Part.COPYING and None not in active.reached.values():
             active.part = PARTS.next(active.part, Turn.ALL_CAUGHT_UP, self.context.story)
+            active.closed_at = self.context.now
             self._push(active)
+
+    def _has_unanswered(self, active: Active) -> bool:
+        """Whether writes wait whose fate nobody here would learn any more."""
+        if active.migration.after[0] == self.context.me.id:
+            return False
+        closed = active.part is Part.CLOSING
+        if closed and self.context.now >= active.closed_at + self.context.config.retry_ms:
+            return False
+        return self.data.is_awaited(active.migration.partition)
 
     def _report(self, active: Active) -> None:
         if active.part is Part.HANDED_OVER:
@@ -479,6 +496,8 @@ class Participation:
         for active in self.active.values():
             if active.owes_answer:
                 self._answer_push(active)
+            elif active.part is Part.CLOSING:
+                self._look_at_reached(active)
         if not timers.due(PUSH_AGAIN, now):
             return
         for active in self.active.values():

@@ -182,6 +182,10 @@ class Replication:
             for stream in gate.streams:
                 stream.need(ticket, gate.partition)
 
+    def is_awaited(self, partition: PartitionId) -> bool:
+        """Whether anybody waits for a backup of a write to this partition."""
+        return any(stream.is_awaited(partition) for stream in self.streams.values())
+
     # The end of a tick ----------------------------------------------------------------------------
 
     def flush(self) -> None:

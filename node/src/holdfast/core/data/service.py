@@ -212,6 +212,10 @@ class DataService:
             if copy.arrival is not None
         )
 
+    def is_awaited(self, partition: PartitionId) -> bool:
+        """Whether a write to it has no answer yet, as a backup has not confirmed it."""
+        return self.replication.is_awaited(partition)
+
     def taken(self, partition: PartitionId) -> int:
         """How much of it came over since it was expected."""
         holding = self.holdings.get(partition)

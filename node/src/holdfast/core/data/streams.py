@@ -139,6 +139,10 @@ class Stream:
         """Everyone who waits for this member, once for each need."""
         return [ticket for ticket, partitions in self._needs() for _ in partitions]
 
+    def is_awaited(self, partition: PartitionId) -> bool:
+        """Whether anybody waits for this member to have a write to this partition."""
+        return any(partition in partitions for _, partitions in self._needs())
+
     def release(self, partition: PartitionId) -> list[Ticket]:
         """This member need not have this partition any more: who has waited for that."""
         freed = []
