@@ -264,6 +264,7 @@ def test_stable_cluster_repairs_when_nobody_is_awaited_any_more(after: int) -> N
     for before, now in zip(left, rows_of(master), strict=True):
         assert None not in now[:COPIES]
         assert all(member in (None, now[index]) for index, member in enumerate(before))
+        assert now[COPIES:] == before[COPIES:]
         assert None in before[:COPIES] or now == before
 
 

@@ -101,6 +101,7 @@ def test_nobody_is_given_anything_where_nobody_is() -> None:
         ((A, None, C), (B, None, None), (A, B, C)),
         ((A, None, None), (None, B, C), (A, B, C)),
         ((None, A, None), (A, B, None), (B, A, None)),
+        ((C, None), (A, B), (C, B)),
     ],
 )
 def test_vacancies_of_a_target_are_kept_by_whoever_has_a_copy(

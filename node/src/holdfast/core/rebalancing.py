@@ -335,7 +335,10 @@ class Rebalancing:
         stays = frozenset((None, *(candidate.id for candidate in candidates))).issuperset
         pairs = zip(rows, full, strict=True)
         filled = ((row, more if stays(row) else keeping(row, more)) for row, more in pairs)
-        return tuple(more if None in row[:asked_for] else row for row, more in filled)
+        return tuple(
+            with_head(row, more[:asked_for]) if None in row[:asked_for] else row
+            for row, more in filled
+        )
 
     def _towards(self, target: Generator[None, None, tuple[Replicas, ...]]) -> Job:
         """Plan every row whose target differs, a slice of rows at a time."""
@@ -400,6 +403,11 @@ def last_to_go(view: View) -> tuple[Member, ...]:
     (`service`); where it is lite, the oldest voter."""
     master = tuple(voter for voter in view.voters if voter.id == view.master)
     return master or view.voters[:1]
+
+
+def with_head(row: Replicas, head: Replicas) -> Replicas:
+    """A row that begins so; who moved up stands behind no more."""
+    return (*head, *(None if member in head else member for member in row[len(head) :]))
 
 
 def given(rows: tuple[Replicas, ...]) -> Generator[None, None, tuple[Replicas, ...]]:

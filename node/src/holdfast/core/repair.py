@@ -55,11 +55,15 @@ def repaired(replicas: Replicas, present: Judge) -> Replicas:
 
 
 def keeping(target: Replicas, now: Replicas) -> Replicas:
-    """The target, with its vacant indexes held by whoever has a copy now and no place in it."""
-    row = list(target)
-    for index, member in enumerate(now):
+    """The target, with its vacant indexes held by whoever has a copy now and no place in it: first
+    by those who stand there already."""
+    row = [
+        now[index] if held is None and now[index] not in target else held
+        for index, held in enumerate(target)
+    ]
+    for member in now:
         if member is not None and member not in row and None in row:
-            row[index if row[index] is None else row.index(None)] = member
+            row[row.index(None)] = member
     return tuple(row)
 
 
