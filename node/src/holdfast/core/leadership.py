@@ -96,6 +96,8 @@ class Leadership:
 
     def advance(self) -> None:
         """One round."""
+        if self.membership.phase is Phase.STOPPED:
+            return  # I have left with what this very step began with
         mastership = self.mastership
         mastership.advance()
         self._note_stage()

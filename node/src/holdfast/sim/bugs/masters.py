@@ -126,7 +126,7 @@ BUGS: Final = (
         "The view is changed before the last change is committed: the table is repaired while"
         " members serve that do not know of it.",
         partial(replaced, Mastership, "committed", committed_at_once),
-        start=121,
+        start=80,
     ),
     Bug(
         "master-asks-nobody",

@@ -117,6 +117,8 @@ class Moves:
             or not view.has(m, here[m].node.me.incarnation)
             or before.partition in here[m].node.fragments
         ]
+        if after.version > before.version + 1:  # a move, and the repair after a loss, in one step
+            kept += [m for m in before.holders if m not in after.holders and m not in here]
         candidates = self._candidates.get(view.cluster, 0)
         copies = self._copies.get(view.cluster)
         planned = 0 if copies is None else copies[before.partition]
