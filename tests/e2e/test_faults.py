@@ -10,15 +10,28 @@ import pytest
 from tests.e2e.applications import Applications
 from tests.e2e.figures import Figures
 from tests.e2e.grid import Grid
-from tests.e2e.kubernetes import fault
+from tests.e2e.kubernetes import Kubectl, fault
+from tests.shell.waiting import wait_until
 
 COPIES = 2
 """Of each partition: the owner's and one more."""
+NODES_SECONDS = 120.0
+
+
+def missing(kubectl: Kubectl) -> list[str]:
+    """Nodes that Kubernetes has marked as away, or not as back yet."""
+    return [
+        node["metadata"]["name"]
+        for node in kubectl.json("get", "nodes")["items"]
+        for taint in node["spec"].get("taints", ())
+        if taint["key"].startswith("node.kubernetes.io/")
+    ]
 
 
 @pytest.fixture
 def spread(new_grid: Grid) -> Grid:
-    """A member in each of three zones."""
+    """A member in each of three zones, of which the story before may have broken one."""
+    wait_until(lambda: not missing(new_grid.kubectl), "every node takes pods", NODES_SECONDS)
     zones = {
         node["metadata"]["labels"].get("topology.kubernetes.io/zone")
         for node in new_grid.kubectl.json("get", "nodes")["items"]
