@@ -96,11 +96,13 @@ def test_company_is_mixed() -> None:
 
 def test_no_candidates_no_replicas() -> None:
     assert assign_now([], [(A, B), (B, A)], 3) == ((None,) * 3,) * 2
+    assert run_to_end(fill([], [(A, B), (B, A)], 3)) == ((None,) * 3,) * 2
     assert least_copies([], [(A, B)], 3) == 0
 
 
 def test_no_partitions_no_rows() -> None:
     assert assign_now(members(3), [], 2) == ()
+    assert run_to_end(fill(members(3), [], 2)) == ()
     assert least_copies(members(3), [], 2) == 0
 
 
