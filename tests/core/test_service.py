@@ -512,3 +512,16 @@ def test_last_voter_waits_until_a_newcomer_votes() -> None:
     cluster.crash(A)
     assert [m.id for m in view(cluster.settle()).members] == [D]
     assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+
+
+def test_a_master_that_is_asked_no_more_to_leave_stands_back_and_returns() -> None:
+    cluster = Cluster(A, B, C)
+    master = cluster.form()
+    cluster.ask(A, LEAVE)
+    cluster.run_until(lambda: view(master).find(A) is None)
+    master.requests.open.clear()
+    cluster.run(5_000)
+    lost = cluster.noticed(NoticeKind.LOST_MASTERSHIP)
+    assert [each.detail for each in lost] == ["I left the view, and was asked no more to leave"]
+    cluster.settle()
+    assert view(master).find(A) is not None
