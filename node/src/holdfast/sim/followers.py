@@ -17,6 +17,7 @@ from typing import Final
 from holdfast.core.data.vectors import Point
 from holdfast.core.effects import Effect, Reply
 from holdfast.core.events import Commanded, Event
+from holdfast.core.front.reading import point_of, text_of
 from holdfast.core.node import Node
 from holdfast.ids import PartitionId
 from holdfast.sim.process import Process
@@ -88,7 +89,7 @@ class Followers:
         after = self.points.get(place, BEGINNING)
         self._last_session += 1
         self._questions[self._last_session] = Question(place, after)
-        words = [b"HOLDFAST.JOURNAL", place[1], b"%d" % place[0], b"%d-%d" % after, b"%d" % COUNT]
+        words = [b"HOLDFAST.JOURNAL", place[1], b"%d" % place[0], text_of(after), b"%d" % COUNT]
         self.world.give(process, Commanded(((self._last_session, [words]),)))
 
     # Answers --------------------------------------------------------------------------------------
@@ -130,9 +131,3 @@ class Followers:
 
     def ended(self, process: Process) -> None:
         """Questions that were asked there get no answer."""
-
-
-def point_of(text: bytes) -> Point:
-    """`epoch-number`."""
-    epoch, _, counter = text.partition(b"-")
-    return Point(int(epoch), int(counter))

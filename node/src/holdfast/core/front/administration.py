@@ -21,9 +21,9 @@ from typing import Final
 
 from holdfast.core.data.journal import Gap
 from holdfast.core.data.sessions import Pending, Session
-from holdfast.core.data.vectors import Point
 from holdfast.core.front.asides import Aside
 from holdfast.core.front.forwarding import LATER
+from holdfast.core.front.reading import point_of, text_of
 from holdfast.core.front.surroundings import Surroundings
 from holdfast.core.messages import Ask, Migration, Request
 from holdfast.core.participation import Active
@@ -165,7 +165,7 @@ def told_of(session: Session, active: Active) -> bytes:
 def journal(around: Surroundings, _: Session, args: list[bytes]) -> bytes:
     """HOLDFAST.JOURNAL name partition from count: mutations after a point, `epoch-number`."""
     partition, count = parse_integer(args[2]), parse_integer(args[4])
-    after = parse_point(args[3])
+    after = point_of(args[3])
     if count < 1:
         raise CommandError(SYNTAX)
     holding = around.data.holdings.get(PartitionId(partition))
@@ -177,7 +177,7 @@ def journal(around: Surroundings, _: Session, args: list[bytes]) -> bytes:
         return array([])
     page = copy.journal.read(after, min(count, ENTRIES_MAX))
     if isinstance(page, Gap):
-        oldest = f"{page.first_available.epoch}-{page.first_available.counter}"
+        oldest = text_of(page.first_available).decode()
         raise CommandError(f"GAP the oldest point that can be gone on from is {oldest}")
     return array(
         [
@@ -185,12 +185,6 @@ def journal(around: Surroundings, _: Session, args: list[bytes]) -> bytes:
             for each in page.entries
         ]
     )
-
-
-def parse_point(text: bytes) -> Point:
-    """`epoch-number`."""
-    epoch, _, counter = text.partition(b"-")
-    return Point(max(0, parse_integer(epoch)), max(0, parse_integer(counter)))
 
 
 COMMANDS: Final = (

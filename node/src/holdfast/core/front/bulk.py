@@ -39,7 +39,7 @@ from holdfast.core.data.sessions import Session
 from holdfast.core.data.vectors import Point
 from holdfast.core.front.asides import Aside, Subcommand, choose
 from holdfast.core.front.copies import COPIES
-from holdfast.core.front.reading import hold, let_go, partition_in, text_of
+from holdfast.core.front.reading import hold, let_go, partition_in, point_of, text_of
 from holdfast.core.front.surroundings import Surroundings
 from holdfast.core.stores import staging
 from holdfast.core.stores.command import SYNTAX, Blocked, Call, Trait
@@ -62,12 +62,6 @@ GAP: Final = "GAP the oldest point that can be gone on from is {}"
 OTHER_PARTITION: Final = "ERR a key of the block is not in this partition"
 OLDEST: Final = b"OLDEST"
 NEWEST: Final = b"NEWEST"
-
-
-def point_of(text: bytes) -> Point:
-    """The same back."""
-    epoch, _, counter = text.partition(b"-")
-    return Point(max(0, parse_integer(epoch)), max(0, parse_integer(counter)))
 
 
 # Reading ------------------------------------------------------------------------------------------

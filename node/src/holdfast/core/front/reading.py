@@ -44,3 +44,9 @@ def partition_in(around: Surroundings, args: list[bytes]) -> PartitionId:
 def text_of(point: Point) -> bytes:
     """`epoch-number`."""
     return b"%d-%d" % (point.epoch, point.counter)
+
+
+def point_of(text: bytes) -> Point:
+    """The same back."""
+    epoch, _, counter = text.partition(b"-")
+    return Point(max(0, parse_integer(epoch)), max(0, parse_integer(counter)))
