@@ -8,16 +8,19 @@ import pytest
 
 from holdfast.core.effects import NoticeKind
 from holdfast.core.events import Continued, Woke
+from holdfast.core.execution import Course, Running
 from holdfast.core.messages import (
     Ask,
     CommitAck,
     Heartbeat,
+    Migration,
+    MigrationId,
     MigrationRequest,
     Publication,
     PublicationAck,
 )
 from holdfast.core.node import Node
-from holdfast.core.rebalancing import Activity, candidates_of
+from holdfast.core.rebalancing import PLAN_LATER, Activity, candidates_of
 from holdfast.core.repair import repaired
 from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
@@ -436,9 +439,9 @@ def test_row_whose_owner_is_away_is_not_planned() -> None:
 # At the door --------------------------------------------------------------------------------------
 
 
-def alone_with_files_of_b() -> tuple[Cluster, Node, list[PartitionId]]:
-    """A and B with one copy of everything, and no grace; B is gone."""
-    cluster = Cluster(A, B, C, replica_count=1, backup_count=0, rejoin_grace_ms=Millis(0))
+def alone_with_files_of_b(grace: int = 0) -> tuple[Cluster, Node, list[PartitionId]]:
+    """A and B with one copy of everything; B is gone."""
+    cluster = Cluster(A, B, C, replica_count=1, backup_count=0, rejoin_grace_ms=Millis(grace))
     master = cluster.form(persistent=True)
     owned = [row.partition for row in master.table.rows if row.owner == B]
     cluster.crash(B)
@@ -473,6 +476,42 @@ def test_member_that_asked_and_fell_silent_is_awaited_for_a_while_only() -> None
     cluster.run(1_000)
     assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == len(owned)
     assert not master.leadership.rebalancing.awaited(B)
+
+
+def test_who_is_awaited_is_given_up_even_if_a_plan_is_made_later_than_that() -> None:
+    """Nobody was awaited any more when the plan was made, and nobody looked at the rows again."""
+    cluster, master, owned = alone_with_files_of_b(grace=600)
+    master.context.timers.set(PLAN_LATER, cluster.now + 10_000)
+    cluster.run_until(lambda: master.view is not None and master.view.find(B) is None)
+    cluster.run(400)
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    cluster.run(600)
+    assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == len(owned)
+
+
+def under_way(cluster: Cluster, master: Node, partition: PartitionId) -> Running:
+    """A migration that takes its time."""
+    row = master.table.row(partition)
+    number = MigrationId(Term(1), 1_000 + partition)
+    migration = Migration(number, partition, row.version, (), row.replicas, row.replicas)
+    return Running(migration, (), Millis(cluster.now), Course.COPYING, ())
+
+
+def test_what_was_running_when_the_grace_ended_is_repaired_after_it() -> None:
+    """A row under way is left alone by a repair, and nobody remembered it when that had ended
+    (seed 5370)."""
+    cluster, master, owned = alone_with_files_of_b(grace=600)
+    cluster.run_until(lambda: master.view is not None and master.view.find(B) is None)
+    rebalancing = master.leadership.rebalancing
+    cluster.run(100)
+    assert rebalancing.repaired_key != (0, 0)
+    running = rebalancing.execution.running
+    running.update((each, under_way(cluster, master, each)) for each in owned)
+    cluster.run(1_000)
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    running.clear()
+    cluster.run(1_000)
+    assert len(cluster.noticed(NoticeKind.PARTITION_LOST)) == len(owned)
 
 
 # Everybody goes -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from holdfast.core.messages import (
     MigrationId,
     MigrationRequest,
     NewView,
+    NotListed,
     Promise,
     Publication,
     PublicationAck,
@@ -213,6 +214,14 @@ def vowed() -> Scene:
 def test_a_promise_to_another_while_the_vow_runs(vowed: Scene) -> None:
     with fires("a vow is kept"):
         vowed.out(vowed.b, sent(vowed.c, promise(vowed)))
+
+
+def test_a_promise_after_an_answer_that_carries_no_time() -> None:
+    """It was no vow: whoever said that it is not listed was no master (seed 5961)."""
+    scene, never = Scene(Vows), Millis(-1)
+    word = NotListed(scene.view, never)
+    scene.get(scene.b, scene.a, word, sent(scene.a, echo(never)))
+    scene.out(scene.b, sent(scene.c, promise(scene)))
 
 
 def test_a_claim_of_its_own_while_the_vow_runs(vowed: Scene) -> None:

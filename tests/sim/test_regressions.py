@@ -201,3 +201,14 @@ def test_what_comes_of_looking_at_a_step_waits_for_its_effects() -> None:
     that very step: what the owner wrote in the next one came to its disk before what it had written
     in this one [sim/test_world]."""
     assert Run(3302).verdict().violation is None
+
+
+def test_a_frame_waits_for_no_row_that_leaves_nothing_to_its_receiver() -> None:
+    """It waited for ever, and behind it every write of its owner [core/data/test_replicas]."""
+    assert Run(5324).verdict().violation is None
+
+
+def test_what_could_not_be_repaired_when_the_grace_ended_is_repaired_later() -> None:
+    """A migration was running, and only the members' next change was waited for
+    [core/test_rebalancing]."""
+    assert Run(5370).verdict().violation is None

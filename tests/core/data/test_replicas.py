@@ -130,6 +130,24 @@ def test_frames_that_wait_are_forgotten_when_the_sender_has_skipped_some() -> No
     assert list(waiting) == [skipping]
 
 
+def test_frames_wait_no_longer_for_a_row_that_leaves_nothing_here() -> None:
+    """The row came that they had waited for, with nothing in it for this member: so it looked at
+    nothing, and every frame of that owner waited behind them for ever (seed 5324)."""
+    cluster = grid(A, B, None)
+    cluster.drops = [to(C, Publication)]
+    cluster.place(B, None, C)
+    cluster.run(1)
+    (first,) = cluster.messages(BackupFrame, to=C)
+    sender = cluster.nodes[C].data.replicas.senders[B, 1]
+    assert list(sender.waiting) == [first]
+    assert cluster.nodes[C].data.holdings.get(P) is None
+    cluster.drops = []
+    cluster.place(B, A, None)
+    cluster.run(1)
+    assert not sender.waiting
+    assert cluster.messages(BackupAck, to=B)[-1].number == first.number
+
+
 def test_frame_of_an_ownership_that_was_replaced_is_not_applied_and_doubted() -> None:
     cluster, (one,) = lone("a")
     cluster.place(B, None, C)

@@ -202,6 +202,7 @@ class Rebalancing:
         self._publish(view, result.changes)
         if result.lost:
             self._give_away(view, result.lost)
+        self._someone_is_awaited(view)  # if so, a timer brings us back here when that is over
 
     def _touched(self, view: View) -> Iterator[Row]:
         """Rows that may need repair: a large table is looked at in one go, so this is quick."""
@@ -250,6 +251,8 @@ class Rebalancing:
         timers, now = self.context.timers, self.context.now
         view = self.context.view
         assert view is not None
+        if timers.due(GRACE_ENDS, now):
+            self.repaired_key = (0, 0)  # what waited for somebody is repaired for nobody
         if self.repaired_key != view.key:
             if not self.mastership.committed():
                 return
@@ -259,9 +262,6 @@ class Rebalancing:
             self.execution.failed = False
             self.again()
             timers.set(PLAN_LATER, now + self.context.config.retry_ms)
-        if timers.due(GRACE_ENDS, now):
-            self.repair()
-            self.again()
         if self.held:
             return
         self._plan_if_wanted(view)

@@ -238,6 +238,8 @@ class Replicas:
 
     def persist_keys(self, holding: Holding, copy: Copy, keys: Iterable[bytes]) -> None:
         """Keep what has become of some keys, whatever brought it about."""
+        if not self.context.outbox.persistent:
+            return
         records = records_of(copy.fragment, keys)
         self.context.persist_mutations(copy.record(holding.partition, records))
 

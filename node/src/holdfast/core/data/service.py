@@ -14,6 +14,7 @@ from random import Random
 
 from holdfast.core.context import Context
 from holdfast.core.data.checks import Checks
+from holdfast.core.data.copies import Holding
 from holdfast.core.data.giving import Giving
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.memory import Memory
@@ -175,16 +176,19 @@ class DataService:
         led = 0 if holding is None else holding.reign
         self.holdings.published(row)
         self.replication.published(row)
-        if holding is None:
-            return
+        if holding is not None:
+            self._look_after(holding, led)
+        self.replicas.look_again()  # also where nothing is here: a frame may wait for just this row
+
+    def _look_after(self, holding: Holding, led: int) -> None:
+        """What follows for data that is here; `led` is the reign that I had of it."""
         if holding.reign and holding.reign != led:
             self.replication.begin_reign(holding)
-            self.rounds.watch((row.partition,))
+            self.rounds.watch((holding.partition,))
         elif holding.recalls:
-            self.pulling.want(row.partition, at_once=True)
+            self.pulling.want(holding.partition, at_once=True)
         elif holding.index > 0 and holding.lacking():
-            self.pulling.want(row.partition)
-        self.replicas.look_again()
+            self.pulling.want(holding.partition)
 
     def leads(self, row: Row) -> bool:
         """Whether my ownership is the one of this row, the one that I know."""

@@ -54,6 +54,7 @@ from holdfast.core.stores.record import (
     CHANGE,
     FLAGS_AT,
     NEVER,
+    VERSION_BYTES,
     Kind,
     build,
     kind_of,
@@ -139,17 +140,23 @@ class Incoming:
 
     def block(self, entries: Iterable[Mutation]) -> None:
         """Take what the source had when it came by."""
+        heard, apply = self._heard, self.fragment.apply
         for key, record in entries:
-            kind, version = kind_of(record), version_of(record)
-            if kind is Kind.EMPTIED or record[FLAGS_AT] & CHANGE:
-                raise MessageError(f"a {kind.name} or a change does not belong into a block")
-            if kind is Kind.LOCK:
-                self._lock(key, record, version)
-                continue
-            self._doubtful.pop(key, None)
-            if version > self._heard.get(key, self._emptied):
-                self._take(key, record, version)
-                self._catch_up(key, version)
+            kind = kind_of(record)
+            version = record[:VERSION_BYTES]
+            if record[FLAGS_AT]:
+                if kind is Kind.EMPTIED or record[FLAGS_AT] & CHANGE:
+                    raise MessageError(f"a {kind.name} or a change does not belong into a block")
+                if kind is Kind.LOCK:
+                    self._lock(key, record, version)
+                    continue
+            if self._doubtful:
+                self._doubtful.pop(key, None)
+            if version > heard.get(key, self._emptied):
+                apply(key, record)
+                heard[key] = version
+                if self._waiting:
+                    self._catch_up(key, version)
 
     def heard_after(self, key: bytes, version: bytes) -> bool:
         """Whether a mutation or a block newer than this has spoken of a key, or of all keys."""

@@ -14,6 +14,7 @@ from typing import Final
 
 from holdfast.core.effects import Send
 from holdfast.core.events import Event, Received, Started
+from holdfast.core.membership import NEVER
 from holdfast.core.messages import Claim, Grant, Heartbeat, NotListed, Origin, Promise
 from holdfast.core.views import View
 from holdfast.ids import Address, Millis
@@ -129,12 +130,13 @@ class Vows:
 
 
 def asked_at(event: Event) -> Millis | None:
-    """The time of the sender that an answer would echo."""
+    """The time of the sender that an answer would echo. *Never* is none: whoever is no master says
+    so, and a heartbeat says so of a grant that has not come yet."""
     if not isinstance(event, Received):
         return None
-    message = event.message
+    message, time = event.message, NEVER
     if isinstance(message, Grant):
-        return message.granted_at
-    if isinstance(message, NotListed) or (isinstance(message, Claim) and not message.probe):
-        return message.sent_at
-    return None
+        time = message.granted_at
+    elif isinstance(message, NotListed) or (isinstance(message, Claim) and not message.probe):
+        time = message.sent_at
+    return None if time == NEVER else time
