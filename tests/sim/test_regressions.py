@@ -212,3 +212,9 @@ def test_what_could_not_be_repaired_when_the_grace_ended_is_repaired_later() -> 
     """A migration was running, and only the members' next change was waited for
     [core/test_rebalancing]."""
     assert Run(5370).verdict().violation is None
+
+
+def test_a_backup_that_did_not_resume_says_so_when_it_leads() -> None:
+    """A name without backups was gone with its owner, and who led next said nothing of it
+    [core/data/test_holdings]."""
+    assert Run(7543).verdict().violation is None

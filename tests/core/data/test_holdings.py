@@ -189,6 +189,20 @@ def test_owner_that_comes_back_asks_for_nothing_when_somebody_else_owns_the_part
     assert held.resumes() == ()
 
 
+def test_backup_that_was_to_resume_and_did_not_is_no_owner_that_comes_back() -> None:
+    """It led later, and was taken for one that has all that it ever acknowledged: what only the
+    owner in between had was gone, and nobody said so (seed 7543)."""
+    held = holdings(unnamed=NameSettings(backups=0), names={NAME: NameSettings(backups=1)})
+    held.recover(image(found()))
+    publish(held, A, B, None)
+    publish(held, B, A, None)
+    assert (held.here[P].resuming, held.here[P].index) == (True, 1)
+    publish(held, A, B, None, reign=REIGN + 1)
+    assert not held.here[P].resuming
+    publish(held, B, None, None, reign=REIGN + 2)
+    assert len(said(held)) == 1
+
+
 def test_files_tell_what_was_mine_and_rows_of_others_tell_nothing() -> None:
     for owner, reign in ((B, REIGN), (A, 0)):
         held = holdings()

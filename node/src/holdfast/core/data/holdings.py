@@ -121,7 +121,7 @@ class Holdings:
         index = row.index_of(self.context.me.id)
         if index == 0:
             self._lead(holding, row)
-        elif index != holding.index or holding.reign:
+        elif index != holding.index or holding.reign or holding.resuming:
             holding.follow(index)
             self.tidy(holding)
 
