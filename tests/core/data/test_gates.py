@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from holdfast.core.data.gates import SLOTS, partitions_of_slots
 from holdfast.core.data.plane import NOT_SERVING, slot_of
-from holdfast.core.data_messages import BackupFrame
-from holdfast.core.events import Commanded, Woke
+from holdfast.core.data_messages import BackupAck, BackupFrame, SyncPlan
+from holdfast.core.events import Commanded, Received, Woke
 from holdfast.core.node import Node
+from holdfast.core.participation import Part
 from holdfast.core.stores.command import WRONG_TYPE
 from holdfast.core.stores.replies import error
 from holdfast.core.stores.settings import NameSettings
 from holdfast.ids import Millis
 from tests.core.data.grid import BOTH, P, grid, moved, to
-from tests.core.harness import A, B, C, Cluster, follower, row
+from tests.core.harness import A, B, C, Cluster, follower, member, row
 from tests.core.migrating import published
 
 OK = b"+OK\r\n"
@@ -54,15 +55,37 @@ def test_no_gate_is_open_longer_than_the_lease_although_nothing_happens() -> Non
     assert cluster.replies[1] == error(NOT_SERVING)
 
 
-def test_step_that_only_looks_at_the_data_is_none_while_a_migration_is_under_way() -> None:
+def test_beside_a_migration_that_copies_the_data_steps_alone_with_gates_of_its_own() -> None:
     cluster = grid(A, B, None)
     assert cluster.reply(A, "SET k v") == OK
-    assert is_quiet(cluster, cluster.nodes[A])
-    cluster.drops.append(to(C, object))
+    cluster.drops.append(to(C, SyncPlan))
     cluster.migrate(moved(None, 2, C))
     cluster.run(5)
-    assert not is_quiet(cluster, cluster.nodes[A])
-    assert cluster.nodes[A].data.plane.opened == []
+    plane = cluster.nodes[A].data.plane
+    assert plane.opened == [], "who gets what is written is another"
+    assert is_quiet(cluster, cluster.nodes[A])
+    cluster.sent.clear()
+    assert cluster.reply(A, "SET k w", session=2) == OK
+    assert plane.opened == [P]
+    assert len(cluster.messages(BackupFrame, to=C)) == 1
+
+
+def test_hand_over_that_waits_for_a_backup_goes_on_with_its_acknowledgement() -> None:
+    cluster = grid(A, B, None)
+    assert cluster.reply(A, "SET k v") == OK
+    cluster.drops.append(to(A, BackupAck))
+    cluster.command(A, "SET k w", session=2)
+    cluster.migrate(moved(A, 0, C))
+    cluster.run(50)
+    node = cluster.nodes[A]
+    assert node.participation.active[P].part is Part.CLOSING
+    assert node.data.plane.opened == []
+    cluster.drops.clear()
+    (frame,) = node.data.replication.streams[B, 1].kept
+    ack = BackupAck(frame.frame.number, 1, ())
+    assert node.is_quiet(Received(member(B), ack), Millis(cluster.now))
+    cluster.inject(member(B), A, ack)
+    assert node.participation.active[P].part is Part.HANDED_OVER
 
 
 def test_command_behind_a_gate_is_refused_with_its_own_words() -> None:

@@ -103,7 +103,7 @@ from holdfast.errors import LocalProtocolError
 from holdfast.ids import MemberId, Millis, PartitionId
 
 ROUNDS_MAX: Final = 64
-QUIET: Final = frozenset((events.Commanded, BackupAck, BackupFrame, Forward, Forwarded))
+QUIET: Final = frozenset((events.Commanded, BackupAck, BackupFrame, Forward, Forwarded, SyncPull))
 """Events and messages of the data plane alone."""
 Handler = Callable[..., object]
 
@@ -289,17 +289,19 @@ class Node:
             kind in QUIET
             and context.now <= now < context.timers.quiet_until
             and now < self._quiet_until
-            and not self.participation.active
         )
 
     def _step_quietly(self, event: events.Event, now: Millis) -> list[Effect]:
-        """The machines of the control plane need not look: for them nothing has changed."""
+        """The machines of the control plane need not look: for them nothing has changed, unless a
+        migration has waited for just this."""
         self.context.now = now
+        turns = self.participation.turns
         self._events[type(event)](event)
         if not self.data.pulling.wanted:
+            self.participation.look_at_data()
             self.data.go_on()
             self.front.go_on()
-        if self.context.loopback or self.data.pulling.wanted:
+        if self.context.loopback or self.data.pulling.wanted or self.participation.turns != turns:
             self._advance()
         return self.context.outbox.take()
 

@@ -184,6 +184,8 @@ class Participation:
         """Rows that I committed and that the master has not published yet."""
         self.locked = False
         """Whether a state change is under way (`locking`)."""
+        self.turns = 0
+        """How often a migration here began, went on or ended: what may be served depends on it."""
 
     def reset(self) -> None:
         """A new stay begins (`membership`)."""
@@ -239,6 +241,7 @@ class Participation:
         self.context.tell(f"partition {migration.partition}", f"{active.part.name} {migration.id}")
 
     def _name_active(self) -> None:
+        self.turns += 1
         self.membership.active = tuple(active.migration.id for active in self.active.values())
 
     def _push(self, active: Active) -> None:
@@ -276,12 +279,16 @@ class Participation:
             for member, reached in active.reached.items()
             if (index := migration.after.index(member)) >= 0
         ):
-            active.part = PARTS.next(active.part, Turn.ALL_RECEIVED, self.context.story)
+            self._turn(active, Turn.ALL_RECEIVED)
             self._report(active)
         elif active.part is Part.COPYING and None not in active.reached.values():
-            active.part = PARTS.next(active.part, Turn.ALL_CAUGHT_UP, self.context.story)
+            self._turn(active, Turn.ALL_CAUGHT_UP)
             active.closed_at = self.context.now
             self._push(active)
+
+    def _turn(self, active: Active, turn: Turn) -> None:
+        active.part = PARTS.next(active.part, turn, self.context.story)
+        self.turns += 1
 
     def _has_unanswered(self, active: Active) -> bool:
         """Whether writes wait whose fate nobody here would learn any more."""
@@ -493,16 +500,20 @@ class Participation:
         timers, now = self.context.timers, self.context.now
         if timers.due(SWEEP, now):
             self.sweep()
-        for active in self.active.values():
-            if active.owes_answer:
-                self._answer_push(active)
-            elif active.part is Part.CLOSING:
-                self._look_at_reached(active)
+        self.look_at_data()
         if not timers.due(PUSH_AGAIN, now):
             return
         for active in self.active.values():
             if active.part in (Part.COPYING, Part.CLOSING):
                 self._push(active)
+
+    def look_at_data(self) -> None:
+        """Go on with what waits for the data alone: mutations, or acknowledgements of them."""
+        for active in self.active.values():
+            if active.owes_answer:
+                self._answer_push(active)
+            elif active.part is Part.CLOSING:
+                self._look_at_reached(active)
 
     def is_handing_over(self, partition: PartitionId) -> bool:
         """Whether who serves this partition is being decided, with me as one of two."""

@@ -67,7 +67,7 @@ class DataService:
         self.participation = participation
         self._serves_until = serves_until
         self._seen: View | None = None
-        self._changes: tuple[int, int, int, bool] | None = None
+        self._changes: tuple[int, int, int, int, bool] | None = None
         """What had happened when somebody looked anew last."""
 
     def _lacking(self, partition: PartitionId, *, at_once: bool = False) -> None:
@@ -120,10 +120,14 @@ class DataService:
     def look_anew(self) -> None:
         """Who serves what, and who gets what is written, may have changed."""
         context = self.context
-        serves = context.now < self._serves_until() and not self.participation.active
-        if serves and context.view is self._seen:
-            moves, has_room = self.holdings.moves, context.has_room
-            changes = (context.table.changes, context.moves, moves, has_room)
+        if context.now < self._serves_until() and context.view is self._seen:
+            changes = (
+                context.table.changes,
+                context.moves,
+                self.holdings.moves,
+                self.participation.turns,
+                context.has_room,
+            )
             if changes == self._changes:
                 return
             self._changes = changes
