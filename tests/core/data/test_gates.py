@@ -13,7 +13,7 @@ from holdfast.core.stores.replies import error
 from holdfast.core.stores.settings import NameSettings
 from holdfast.ids import Millis
 from tests.core.data.grid import BOTH, P, grid, moved, to
-from tests.core.harness import A, B, C, Cluster, follower, member, row
+from tests.core.harness import A, B, C, Cluster, follower, member, origin_of, row
 from tests.core.migrating import published
 
 OK = b"+OK\r\n"
@@ -83,7 +83,7 @@ def test_hand_over_that_waits_for_a_backup_goes_on_with_its_acknowledgement() ->
     cluster.drops.clear()
     (frame,) = node.data.replication.streams[B, 1].kept
     ack = BackupAck(frame.frame.number, 1, ())
-    assert node.is_quiet(Received(member(B), ack), Millis(cluster.now))
+    assert node.is_quiet(Received(origin_of(member(B)), ack), Millis(cluster.now))
     cluster.inject(member(B), A, ack)
     assert node.participation.active[P].part is Part.HANDED_OVER
 
