@@ -95,6 +95,13 @@ def test_most_is_read_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(one, one * 3) == ([[b"SET", b"key", b"value"]] * 4, "")
 
 
+def test_an_empty_last_value_is_waited_for_to_its_end() -> None:
+    """Its length, and the end of the line that says it, look like a value and its end."""
+    reader = RequestReader(USUAL)
+    assert reader.feed(encoded(b"GET", b"")[:-2]) == []
+    assert reader.feed(b"\r\n") == [[b"GET", b""]]
+
+
 def test_a_piece_that_ends_within_a_request_is_read_in_c_up_to_it() -> None:
     one = encoded(b"SET", b"key", b"value")
     reader = RequestReader(USUAL)

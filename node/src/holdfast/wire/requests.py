@@ -48,7 +48,8 @@ TAIL_BYTES_MAX: Final = 16 * 1024
 _LAST: Final = b"*1\r\n$1\r\n\0\r\n"
 _LAST_ARGUMENTS: Final = [b"\0"]
 _MANY_ITEMS: Final = re.compile(rb"\*\d{7}")
-_COUNTS: Final = [b"*%d" % count for count in range(64)]
+_LINES: Final = {b"*%d" % count: 2 * count + 2 for count in range(1, 64)}
+"""Of how many a request is, two for each item and what is behind the last end, by its first."""
 _SIZES: Final = [b"$%d" % size for size in range(4_096)]
 _DIGITS: Final = re.compile(rb"-?\d{1,18}\Z")
 _ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
@@ -151,20 +152,14 @@ class RequestReader:
 def read_one(data: bytes) -> Arguments | None:
     """The request that `data` is, if it is one whole request of short items without line ends."""
     lines = data.split(b"\r\n")
-    heads, arguments = lines[1:-1:2], lines[2::2]
-    count = len(arguments)
-    if (
-        not count
-        or len(heads) != count
-        or count >= len(_COUNTS)
-        or lines[0] != _COUNTS[count]
-        or lines[-1]
-    ):
+    if _LINES.get(lines[0]) != len(lines) or lines[-1]:
         return None
+    arguments = lines[2::2]
     try:
-        return arguments if list(map(_SIZES.__getitem__, map(len, arguments))) == heads else None
+        heads = [_SIZES[len(argument)] for argument in arguments]
     except IndexError:
         return None
+    return arguments if heads == lines[1:-1:2] else None
 
 
 class _Strict:

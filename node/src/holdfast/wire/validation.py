@@ -138,18 +138,26 @@ def check_of(hint: Any) -> Check | None:
 def scalar_check(hint: Any) -> Check | None:
     """An integer by its range, a dataclass by its fields; the rest is checked by its type."""
     if hint in RANGES:
-        low, high = RANGES[hint]
+        several = range_check(*RANGES[hint])
+        return lambda value: several((value,))
+    return checker_of(hint) if is_dataclass(hint) else None
 
-        def check(value: int) -> None:
+
+def range_check(low: int, high: int) -> Check:
+    """Integers by their range, all at once: a vector has six, and each write comes with one."""
+
+    def check(values: tuple[int, ...]) -> None:
+        for value in values:
             if not low <= value <= high:
                 raise MessageError(f"{value} is not in {low}..{high}")
 
-        return check
-    return checker_of(hint) if is_dataclass(hint) else None
+    return check
 
 
 def tuple_check(hint: Any) -> Check | None:
     """Every element by the check of its type."""
+    if hint in RANGES:
+        return range_check(*RANGES[hint])
     inner = check_of(hint)
     if inner is None:
         return None

@@ -148,11 +148,13 @@ class Copy:
 
     def keep(self, before: int, mutations: Mutations) -> None:
         """Note what a backup has applied, for whoever asks later what has changed."""
-        lineage = self.worth.lineage
-        if lineage != self.journal.lineage:
-            self.journal.begin(lineage)
-        known = max(self.journal.last.counter - before, 0)
-        self.journal.extend(before + known, mutations[known:])
+        lineage, journal = self.worth.lineage, self.journal
+        if lineage is not journal.lineage and lineage != journal.lineage:
+            journal.begin(lineage)
+        known = journal.counter - before
+        if known > 0:
+            before, mutations = before + known, mutations[known:]
+        journal.extend(before, mutations)
 
     @property
     def worth(self) -> Backup:
@@ -187,7 +189,7 @@ class Copy:
         worth = self.worth
         if worth.lineage != self.journal.lineage:
             self.journal.begin(worth.lineage)
-        if worth.held.counter != self.journal.last.counter:
+        if worth.held.counter != self.journal.counter:
             self.journal.mark_gap(worth.held.counter)
 
     def lacks_past(self, plan: FragmentPlan) -> int | None:
@@ -197,7 +199,7 @@ class Copy:
         """
         journal, planned = self.journal, plan.owner.stand.counter
         is_kept = journal.lineage == lineage_of(plan.owner.lineage)
-        is_kept = is_kept and journal.last.counter >= planned
+        is_kept = is_kept and journal.counter >= planned
         begins = min(journal.oldest.counter, planned) if is_kept else planned
         return begins if plan.past is not None and plan.past < begins else None
 
@@ -396,11 +398,21 @@ class Holding:
         """Whether any copy that counts here lacks something."""
         if self.doubtful or self.unverified:
             return True
-        return any(copy.backup and copy.backup.dirty for copy in self)
+        for copy in self.copies.values():
+            backup = copy.backup
+            if backup is not None and backup.dirty:
+                return True
+        return False
 
     def arriving(self) -> bool:
         """Whether any copy that a migration makes lacks something."""
-        return self.awaited or any(copy.arrival and copy.arrival.dirty for copy in self)
+        if self.awaited:
+            return True
+        for copy in self.copies.values():
+            arrival = copy.arrival
+            if arrival is not None and arrival.dirty:
+                return True
+        return False
 
 
 def _measure(backup: Backup, owner: FragmentStand) -> None:

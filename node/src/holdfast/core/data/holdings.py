@@ -90,7 +90,8 @@ class Holdings:
     def under(self, owner: MemberId, partition: PartitionId, reign: int) -> Holding | None:
         """What is here of a partition that this member owns in this reign, as I know the row."""
         row = self.context.table.row(partition)
-        return self.here.get(partition) if (row.owner, row.reign) == (owner, reign) else None
+        is_its = row.reign == reign and row.replicas[0] == owner
+        return self.here.get(partition) if is_its else None
 
     def expect(self, partition: PartitionId, fragment: Fragment, index: int) -> Holding:
         """A migration is to give me this index."""

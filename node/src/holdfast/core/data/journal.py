@@ -116,6 +116,11 @@ class Journal:
         return self._lineage
 
     @property
+    def counter(self) -> int:
+        """The number of the last mutation that is known."""
+        return self._next - 1
+
+    @property
     def last(self) -> Point:
         """The point up to which mutations are known."""
         return self._point(self._next - 1)

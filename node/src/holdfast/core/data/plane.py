@@ -79,6 +79,10 @@ BACKUP_FULL: Final = (
     "MISCONF the disk of a member that has to keep a backup of this is nearly full;"
     " what would write is refused until it has room"
 )
+BRACE: Final = ord("{")
+"""A number, as bytes look for one at once; for bytes, they first try whether it is a number."""
+NOTHING: Final = b""
+"""No command's name."""
 NONE: Final[dict[bytes, Single]] = {}
 """The single commands of a session that is apart."""
 HANDING_OVER: Final = "TRYAGAIN the key's partition is being handed over; try again"
@@ -247,11 +251,14 @@ class Plane:
         replies, own = ticket.replies, ticket.keys
         unsafe: dict[Gate, None] = {}
         count = len(written)
+        last, (function, least, most, otherwise) = NOTHING, NO_SINGLE
         for args in commands:
-            function, least, most, otherwise = singles.get(args[0], NO_SINGLE)
+            if args[0] != last:  # most clients ask for the same many times
+                last = args[0]
+                function, least, most, otherwise = singles.get(last, NO_SINGLE)
             if least <= len(args) <= most:
                 key = args[1]
-                slot = slot_of(key) if b"{" in key else crc_hqx(key, 0) & SLOT_MASK
+                slot = slot_of(key) if BRACE in key else crc_hqx(key, 0) & SLOT_MASK
                 gate = gates[partitions[slot]]
                 if gate is not None:
                     try:
@@ -261,8 +268,7 @@ class Plane:
                     if len(written) != count:
                         count = len(written)
                         if gate.streams:
-                            if not alike:
-                                gate = self._narrowed(gate, key)
+                            gate = gate if alike else self._narrowed(gate, key)
                             unsafe[gate] = own[key] = None
                             ticket.unsure.append((len(replies), otherwise))
                     elif writing or own:
@@ -276,7 +282,7 @@ class Plane:
                 break
             count = len(written)
             replies.append(found)
-            singles = NONE if who.apart else SINGLES
+            singles, last = NONE if who.apart else SINGLES, NOTHING
         if unsafe:
             self.replication.await_backups(unsafe, ticket)
         if replies:

@@ -34,6 +34,7 @@ from holdfast.core.data.content import records_of
 from holdfast.core.data.copies import Copy, Holding, lineage_of, vector_of
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.streams import Stay
+from holdfast.core.data.vectors import UNKNOWN_LINEAGE
 from holdfast.core.data_messages import BackupAck, BackupFrame, MutationRun, ReplicaCheck
 from holdfast.core.messages import Origin
 from holdfast.ids import PartitionId
@@ -204,24 +205,27 @@ class Replicas:
         copy = holding.copy(run.name)
         if self._judge(copy, run):
             self._apply(holding, copy, run)
-        if holding.lacking() or holding.arriving():
+        lacking = holding.lacking()
+        if lacking or holding.arriving():
             self._lacking(run.partition)
-        return not holding.lacking()
+        return not lacking
 
     def _judge(self, copy: Copy, run: MutationRun) -> bool:
         """Whether to apply it: for what the copy is, or for what a migration makes of it."""
-        lineage = lineage_of(run.lineage)
-        first, last = vector_of(run.before), vector_of(run.before)
+        lineage = lineage_of(run.lineage) if run.lineage else UNKNOWN_LINEAGE
+        first = last = vector_of(run.before)
         first.advance_run(run.backups, 1)
-        last.advance_run(run.backups, len(run.mutations))
-        verdicts = [
-            backup.receive_run(first, last, lineage)
-            for backup in (copy.backup, copy.arrival)
-            if backup is not None
-        ]
-        if copy.incoming is not None and any(verdict.dirties for verdict in verdicts):
+        if len(run.mutations) != 1:  # most runs are one write
+            last = vector_of(run.before)
+            last.advance_run(run.backups, len(run.mutations))
+        applies = dirties = False
+        for backup in (copy.backup, copy.arrival):
+            if backup is not None:
+                verdict = backup.receive_run(first, last, lineage)
+                applies, dirties = applies or verdict.applies, dirties or verdict.dirties
+        if dirties and copy.incoming is not None:
             copy.incoming.miss()
-        return any(verdict.applies for verdict in verdicts)
+        return applies
 
     def _apply(self, holding: Holding, copy: Copy, run: MutationRun) -> None:
         incoming = copy.incoming
@@ -230,10 +234,13 @@ class Replicas:
                 incoming.mutation(key, record)
             self.persist_keys(holding, copy, [key for key, _ in run.mutations])
         else:
-            fits = [copy.fragment.apply(key, record) for key, record in run.mutations]
-            if not all(fits):
+            apply, fits = copy.fragment.apply, True
+            for key, record in run.mutations:
+                fits = apply(key, record) and fits
+            if not fits:
                 breaks(copy)
-            self.context.persist_mutations(copy.record(holding.partition, run.mutations))
+            if self.context.outbox.persistent:  # else it is made for nothing
+                self.context.persist_mutations(copy.record(holding.partition, run.mutations))
         copy.keep(run.before.counter, run.mutations)
 
     def persist_keys(self, holding: Holding, copy: Copy, keys: Iterable[bytes]) -> None:

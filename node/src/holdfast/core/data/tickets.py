@@ -97,7 +97,9 @@ class Desk:
         queue.append(ticket)
         if ticket.needs:
             self._open.append(ticket)
-            self.writing.update(dict.fromkeys(ticket.keys, ticket))
+            writing = self.writing
+            for key in ticket.keys:
+                writing[key] = ticket
 
     def met(self, ticket: Ticket, count: int = 1) -> None:
         """So many things less to wait for."""
@@ -106,13 +108,15 @@ class Desk:
             self._finished(ticket)
 
     def _finished(self, ticket: Ticket) -> None:
+        writing = self.writing
         for key in ticket.keys:
-            if self.writing.get(key) is ticket:
-                del self.writing[key]
+            if writing.get(key) is ticket:
+                del writing[key]
         self._let_out(ticket.session)
-        dependents, ticket.dependents = ticket.dependents, []
-        for dependent in dependents:
-            self.met(dependent)
+        if ticket.dependents:
+            dependents, ticket.dependents = ticket.dependents, []
+            for dependent in dependents:
+                self.met(dependent)
 
     def _let_out(self, number: int) -> None:
         """What is ready at the head of a session; of one that is closed, nothing."""

@@ -176,8 +176,10 @@ class Vector:
 
     def trimmed(self, index: int) -> Vector:
         """What the replica at `index` keeps; a copy. The owner, at 0, keeps everything."""
-        unknown = max(index - 1, 0)
-        return Vector(self.epoch, self.counter, [0] * unknown + self.entries[unknown:])
+        entries = self.entries[:]
+        for place in range(index - 1):
+            entries[place] = 0
+        return Vector(self.epoch, self.counter, entries)
 
     @property
     def point(self) -> Point:
@@ -281,23 +283,20 @@ class Backup:
 
     def receive(self, incoming: Vector, lineage: Lineage = UNKNOWN_LINEAGE) -> Verdict:
         """A backup operation has come. Whoever calls does to the data what the verdict says."""
-        if self.ahead and incoming.epoch > self.held.epoch:
-            self._miss(incoming)
-        verdict = judge(self.held, incoming, self.index, dirty=self.dirty, lineage=lineage)
-        if not verdict.applies:
-            return verdict
-        if incoming.epoch != self.held.epoch:
-            self.lineage = _lineage_at(incoming, lineage)
-        if verdict.dirties:
-            self._miss(incoming)
-        self.held = incoming.trimmed(self.index)
-        return verdict
+        return self.receive_run(incoming, incoming, lineage)
 
     def receive_run(self, first: Vector, last: Vector, lineage: Lineage) -> Verdict:
         """Several operations without a gap between them: the verdict of the first is theirs."""
-        verdict = self.receive(first, lineage)
-        if verdict.applies:
-            self.held = last.trimmed(self.index)
+        if self.ahead and first.epoch > self.held.epoch:
+            self._miss(first)
+        verdict = judge(self.held, first, self.index, dirty=self.dirty, lineage=lineage)
+        if not verdict.applies:
+            return verdict
+        if first.epoch != self.held.epoch:
+            self.lineage = _lineage_at(first, lineage)
+        if verdict.dirties:
+            self._miss(first)
+        self.held = last.trimmed(self.index)
         return verdict
 
     def moved(self, index: int) -> Backup:

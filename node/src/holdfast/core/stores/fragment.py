@@ -42,7 +42,9 @@ from holdfast.core.stores.record import (
     EXPIRES,
     FLAGS_AT,
     NEVER,
+    NO_FLAGS,
     NUMBER_AT,
+    PLAIN_AT,
     VERSION_BYTES,
     Kind,
     body_of,
@@ -196,7 +198,10 @@ class Fragment:
             if self.tree is not None and key not in self.tree.noted:
                 self._note(self.tree, key, old)
         else:
-            self.used += self._cost(key, record) - self._cost(key, old)
+            if old is None:
+                self.used += len(key) + KEY_OVERHEAD + len(record)
+            else:
+                self.used += self._cost(key, record) - self._cost(key, old)
             self._follow(key, old)
         self.pending.append((key, record))
         self.written.append(self)
@@ -324,14 +329,15 @@ class Fragment:
 
     def apply(self, key: bytes, record: bytes) -> bool:
         """Take a mutation as it comes; False when this copy of the key is broken by it."""
-        kind, applied = kind_of(record), True
-        flags = record[FLAGS_AT]
-        if not flags:
+        applied = True
+        if record[FLAGS_AT:PLAIN_AT] == NO_FLAGS:
             self._apply_plain(key, record)
-        elif flags & CHANGE:
-            applied = self._apply_change(key, kind, record)
         else:
-            self._apply_whole(key, kind, record)
+            kind = kind_of(record)
+            if record[FLAGS_AT] & CHANGE:
+                applied = self._apply_change(key, kind, record)
+            else:
+                self._apply_whole(key, kind, record)
         number = number_of(record)
         if number > self.counter:
             self.counter = number
@@ -367,7 +373,10 @@ class Fragment:
             if self.tree is not None and key not in self.tree.noted:
                 self._note(self.tree, key, old)
         else:
-            self.used += self._cost(key, record) - self._cost(key, old)
+            if old is None:
+                self.used += len(key) + KEY_OVERHEAD + len(record)
+            else:
+                self.used += self._cost(key, record) - self._cost(key, old)
             self._follow(key, old)
 
     def _apply_whole(self, key: bytes, kind: Kind, record: bytes) -> None:

@@ -40,6 +40,8 @@ ABSENT: Final = bytes(VERSION_BYTES)
 EXPIRES: Final = 0x10
 CHANGE: Final = 0x20
 KIND_MASK: Final = 0x0F
+NO_FLAGS: Final = b"\0"
+"""Those of a plain string: what stands from `FLAGS_AT` to `PLAIN_AT`."""
 
 NEVER: Final = 0
 """An expiry that does not come."""
