@@ -15,6 +15,7 @@ from holdfast.core.data_messages import (
     SyncPull,
     Way,
 )
+from holdfast.core.messages import Publication
 from holdfast.core.stores.fragment import Fragment
 from holdfast.core.stores.record import Kind, kind_of
 from holdfast.core.stores.settings import NameSettings
@@ -332,3 +333,37 @@ def test_pull_of_what_is_not_given_is_not_answered() -> None:
     cluster.inject(member(B), A, SyncPull(2, P, DEFAULT, (), 0))
     cluster.inject(member(C), A, SyncPull(1, P, DEFAULT, (), 0))
     assert cluster.messages(SyncPage) == []
+
+
+# Questions that come too early --------------------------------------------------------------------
+
+
+def test_question_that_overtakes_the_row_is_answered_when_the_row_comes() -> None:
+    """1. A gives the partition to B. 2. A asks B what it missed before B has heard of it."""
+    cluster = grid(A, B, None)
+    write(cluster, "k")
+    cluster.drops = [to(B, Publication)]
+    cluster.decide(B, A, None)
+    cluster.run(20)
+    assert cluster.messages(SyncAsk, to=B)
+    assert cluster.messages(SyncPlan, to=A) == []
+    asked_at = cluster.now
+    cluster.drops = []
+    cluster.run_until(lambda: bool(cluster.messages(SyncPlan, to=A)))
+    assert len(cluster.messages(SyncAsk, to=B)) == 1, f"asked again since {asked_at}"
+    cluster.run(1_000)
+    assert cluster.in_sync(A)
+
+
+def test_question_that_came_too_early_is_forgotten_when_it_is_asked_again() -> None:
+    cluster = owner()
+    giving = cluster.nodes[A].data.giving
+    later = replace(ask(cluster, EMPTY), reign=ask(cluster).reign + 1)
+    assert asked(cluster, later) == []
+    cluster.run(cluster.nodes[A].context.config.retry_ms + 1_000)
+    cluster.place(A, B, None)
+    assert cluster.messages(SyncPlan) == []
+    assert asked(cluster, later) == []
+    giving.reset()
+    cluster.run(100)
+    assert cluster.messages(SyncPlan) == []

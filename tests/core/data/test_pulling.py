@@ -405,3 +405,15 @@ def test_member_that_is_up_to_date_again_is_not_woken_for_it() -> None:
     cluster.run(2_000)
     node = cluster.nodes[C]
     assert not node.context.timers.running(PULL_AGAIN)
+
+
+def test_a_new_owner_is_asked_at_once_whatever_the_last_one_was_asked() -> None:
+    """What it says itself is lost, so that only the row tells C of it."""
+    cluster = behind("a", sync_interval_ms=30_000)
+    cluster.run(450)
+    assert cluster.in_sync(C)
+    cluster.place(C, B, A)
+    cluster.sent.clear()
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.place(A, B, C)
+    assert len(cluster.messages(SyncAsk, to=A)) == 1

@@ -27,6 +27,10 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
 
 What can go wrong
 -----------------
+*A question overtakes the row*: whoever was the owner hears of the new one no later than that hears
+of itself, from another member. The question is kept for as long as the asker waits for an answer,
+and answered when I lead; else each such race would cost it `retry_ms`.
+
 *The permit is over before its taker is*: it was cut off for too long. It is told so with its next
 pull, and asks anew.
 
@@ -101,20 +105,33 @@ class Giving:
         self.context = context
         self.holdings = holdings
         self.gifts: dict[Taker, Gift] = {}
+        self._early: dict[Taker, tuple[Origin, SyncAsk, int]] = {}
+        """Questions about what I do not lead yet, and until when."""
         self._flush = flush
         self._takers_of = takers_of
 
     def reset(self) -> None:
         """A new stay begins."""
         self.gifts.clear()
+        self._early.clear()
 
     def advance(self) -> None:
-        """Return the permits of those who have gone or are silent."""
+        """Answer what came early; return the permits of those who have gone or are silent."""
+        self._answer_early()
         view, now = self.context.view, self.context.now
         for taker, gift in tuple(self.gifts.items()):
             gone = view is None or not view.has(taker[0], taker[1])
             if gone or now >= gift.until or not (gift.back or self._owned(taker[2])):
                 del self.gifts[taker]
+
+    def _answer_early(self) -> None:
+        for taker, (origin, ask, until) in tuple(self._early.items()):
+            holding = self._owned(ask.partition)
+            leads = holding is not None and holding.reign == ask.reign
+            if leads or self.context.now >= until:
+                del self._early[taker]
+            if leads:
+                self.on_ask(origin, ask)
 
     def _owned(self, partition: PartitionId) -> Holding | None:
         holding = self.holdings.get(partition)
@@ -128,9 +145,12 @@ class Giving:
     def on_ask(self, origin: Origin, ask: SyncAsk) -> None:
         """Somebody wants a partition brought up to date."""
         holding = self._of(origin, ask) if ask.recall else self._asked(origin, ask)
-        if holding is None:
-            return
         taker = taker_of(origin, ask.partition)
+        if holding is None:
+            if not ask.recall and self._is_early(ask):
+                until = self.context.now + self.context.config.retry_ms
+                self._early[taker] = (origin, ask, until)
+            return
         gift = self.gifts.get(taker)
         if gift is None or gift.id != ask.id:
             self.gifts.pop(taker, None)
@@ -145,6 +165,13 @@ class Giving:
         if holding is None or holding.reign != ask.reign:
             return None
         return holding if (origin.id, ask.index) in self._takers_of(ask.partition) else None
+
+    def _is_early(self, ask: SyncAsk) -> bool:
+        """Whether this may be mine in a moment."""
+        row, holding = self.context.table.row(ask.partition), self._owned(ask.partition)
+        mine = row.reign == ask.reign and row.owner == self.context.me.id
+        leads = holding is not None and holding.reign == ask.reign
+        return not leads and (mine or row.reign < ask.reign)
 
     def _of(self, origin: Origin, ask: SyncAsk) -> Holding | None:
         """What I have as a backup of this owner, by the row that both of us know."""

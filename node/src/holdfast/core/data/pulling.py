@@ -16,7 +16,8 @@ Rules
 * A fragment is up to date with the vector at which its plan was made, once all pages are here, plus
   the mutations that came in the stream. If any of those was missed, it is dirty still (`vectors`).
 * At most `syncs_parallel_max` partitions are asked for at a time (and as many recalled, see below),
-  and a backup's partition once an interval; a migration's as often as it takes.
+  and a backup's partition once an interval and reign: a new owner has not been asked yet. A
+  migration's as often as it takes.
 
 * Where somebody follows a fragment's changes the owner's journal comes last, and joins what was
   heard since the plan: readers go on here without a gap.
@@ -107,7 +108,8 @@ class Pulling:
         self.replicas = replicas
         self.pulls: dict[PartitionId, Pull] = {}
         self.wanted: dict[PartitionId, None] = {}
-        self._not_before: dict[PartitionId, int] = {}
+        self._not_before: dict[PartitionId, tuple[int, int]] = {}
+        """Until when the owner in a reign is not asked again: the reign, and the end."""
         self.records = 0
         """Keys whose records came in plans and pages, since this process began; with each of them
         comes its lock, or that it has none."""
@@ -142,7 +144,7 @@ class Pulling:
             if partition not in self.pulls:
                 self._maybe_ask(partition)
         if self.pulls or self.wanted:
-            pauses = (self._not_before.get(partition, 0) for partition in self.wanted)
+            pauses = (self._paused_until(partition) for partition in self.wanted)
             ends = (end for end in pauses if now < end < now + patience)
             self.context.timers.set(PULL_AGAIN, min(ends, default=now + patience))
         else:
@@ -190,13 +192,17 @@ class Pulling:
                 del self.wanted[partition]
         if source is None or source == self.context.me.id:
             return
-        if now < self._not_before.get(partition, 0):
+        if now < self._paused_until(partition):
             return
         config = self.context.config
         if self._under_way(recalls=holding.recalls) < config.syncs_parallel_max:
             pause = config.sync_interval_ms if holding.target < 0 else config.retry_ms
-            self._not_before[partition] = now + pause
+            self._not_before[partition] = (row.reign, now + pause)
             self._ask(partition, holding, source, row.reign)
+
+    def _paused_until(self, partition: PartitionId) -> int:
+        reign, until = self._not_before.get(partition, (0, 0))
+        return until if reign == self.context.table.row(partition).reign else 0
 
     def _under_way(self, *, recalls: bool) -> int:
         """Owners that recall don't wait for those that ask others: these may be asking an owner
@@ -276,7 +282,7 @@ class Pulling:
         pause = self.context.config.retry_ms
         if holding.target >= 0:
             pause = Millis(pause // MIGRATION_SHARE)
-        self._not_before[plan.partition] = self.context.now + pause
+        self._not_before[plan.partition] = (pull.reign, self.context.now + pause)
 
     def _drop_unknown(self, plan: SyncPlan) -> None:
         """Fragments that the owner does not have, unless they came to be since."""
