@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.core.context import Context
 from holdfast.core.data.service import DataService
-from holdfast.core.effects import Send
+from holdfast.core.effects import Continue, Persist, Send
 from holdfast.core.membership import Membership
 from holdfast.core.messages import (
     Completed,
@@ -55,7 +55,7 @@ def sent(publisher: Publisher) -> list[tuple[Address, Message]]:
 
 
 def publications(publisher: Publisher, to: MemberId) -> list[Publication]:
-    publisher.flush()
+    publisher.flush(more=False)
     return [
         message
         for address, message in sent(publisher)
@@ -80,12 +80,31 @@ def test_what_changed_goes_to_everyone_once_and_nothing_else_does() -> None:
     publisher = publisher_of()
     publisher.change([row(1, 1, A, B)])
     assert not publisher.is_quiet()
-    publisher.flush()
+    publisher.flush(more=False)
     out = sent(publisher)
     assert [address for address, _ in out] == [address_of(B), address_of(C)]
     assert all(isinstance(m, Publication) and m.rows == (row(1, 1, A, B),) for _, m in out)
-    publisher.flush()
+    publisher.flush(more=False)
     assert sent(publisher) == []
+
+
+def test_rows_of_migrations_that_end_together_go_out_together() -> None:
+    """What has come with the first end is taken before anyone is told of it."""
+    publisher = publisher_of()
+    publisher.change([row(1, 1, A, B)])
+    publisher.flush(more=True)
+    publisher.change([row(2, 1, A, B)])
+    publisher.flush(more=True)
+    effects = publisher.context.outbox.take()
+    assert [type(effect) for effect in effects if not isinstance(effect, Persist)] == [Continue]
+    publisher.on_continued()
+    publisher.flush(more=True)
+    rows = [m.rows for _, m in sent(publisher) if isinstance(m, Publication)]
+    assert rows == [(row(1, 1, A, B), row(2, 1, A, B))] * 2
+    publisher.flush(more=True)
+    publisher.on_continued()
+    publisher.flush(more=True)
+    assert publisher.context.outbox.take() == []
 
 
 def test_unconfirmed_rows_are_repeated_until_they_are_confirmed() -> None:
@@ -132,7 +151,7 @@ def test_the_owner_of_what_begins_hears_last() -> None:
     publisher = publisher_of()
     begun = {partition(1)}
     publisher.change([row(1, 1, B, C), row(2, 1, B, C)], begun=begun)
-    publisher.flush()
+    publisher.flush(more=False)
     first = {to: m.rows for to, m in sent(publisher) if isinstance(m, Publication)}
     assert first == {
         address_of(B): (row(2, 1, B, C),),
@@ -168,7 +187,7 @@ def test_a_master_that_is_alone_holds_nothing_back() -> None:
 def test_completed_migration_travels_with_its_row_and_is_forgotten_when_all_have_it() -> None:
     publisher = publisher_of()
     publisher.change([row(1, 1, A, B)], [ended(1, 0)])
-    publisher.flush()
+    publisher.flush(more=False)
     out = [message for _, message in sent(publisher) if isinstance(message, Publication)]
     assert [message.completed for message in out] == [(ended(1, 0),)] * 2
     publisher.on_ack(B, PublicationAck(TERM, out[0].sequence))
@@ -284,6 +303,6 @@ def test_member_that_is_behind_gets_what_it_lacks_and_a_stranger_nothing() -> No
     publisher.context.table.set(held)
     assert publisher.on_versions(D, Versions(TERM, (-1, -1, -1, -1)))
     assert publisher.on_versions(B, Versions(TERM, (-1, -1, -1, -1)))
-    publisher.flush()
+    publisher.flush(more=False)
     out = [(to, m.rows) for to, m in sent(publisher) if isinstance(m, Publication)]
     assert out == [(address_of(B), (held,))]

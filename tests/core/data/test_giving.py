@@ -15,6 +15,7 @@ from holdfast.core.data_messages import (
     SyncPull,
     Way,
 )
+from holdfast.core.messages import Publication
 from holdfast.core.stores.fragment import Fragment
 from holdfast.core.stores.record import Kind, kind_of
 from holdfast.core.stores.settings import NameSettings
@@ -22,6 +23,8 @@ from tests.core.data.grid import BOTH, DEFAULT, SMALL, Grid, P, grid, miss, move
 from tests.core.harness import A, B, C, Cluster, D, member, partition
 
 EMPTY = Claimed(DEFAULT, (0, 0), (0, 0), empty=True, digest=b"")
+NO_JOURNAL = replace(BOTH, journal_entries=0)
+ONE_AT_A_TIME: dict[str, object] = {"syncs_parallel_max": 1, "sync_interval_ms": 1_000}
 SOME = replace(EMPTY, empty=False, digest=digest_of(Fragment(DEFAULT, BOTH, 0)))
 """A copy that is not sure of itself."""
 
@@ -152,7 +155,7 @@ def test_changes_that_are_too_many_for_a_plan_come_page_by_page() -> None:
 
 
 def test_so_many_are_given_to_at_a_time_and_the_others_ask_again() -> None:
-    cluster = grid(A, B, C, syncs_parallel_max=1, sync_interval_ms=1_000, backup_bytes_max=SMALL)
+    cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL, **ONE_AT_A_TIME)
     assert cluster.reply(A, "SET k v") == b"+OK\r\n"
     giving = cluster.nodes[A].data.giving
     assert asked(cluster, ask(cluster))[0].reason == ""
@@ -160,7 +163,7 @@ def test_so_many_are_given_to_at_a_time_and_the_others_ask_again() -> None:
     write(cluster, "b")
     cluster.run(450)
     refusals = [plan.reason for plan in cluster.messages(SyncPlan, to=C)]
-    assert refusals == ["no permit"]
+    assert refusals == ["it takes digests", "no permit"]
     assert not cluster.in_sync(C)
     cluster.inject(member(B), A, SyncEnd(1, P))
     assert giving.gifts == {}
@@ -169,7 +172,7 @@ def test_so_many_are_given_to_at_a_time_and_the_others_ask_again() -> None:
 
 
 def test_a_migration_that_got_no_permit_asks_again_soon() -> None:
-    cluster = grid(A, B, None, syncs_parallel_max=1)
+    cluster = grid(A, B, None, unnamed=NO_JOURNAL, **ONE_AT_A_TIME)
     write(cluster, "k")
     asked(cluster, ask(cluster))
     cluster.migrate(moved(None, 2, C))
@@ -178,7 +181,34 @@ def test_a_migration_that_got_no_permit_asks_again_soon() -> None:
     assert 3 <= refusals.count("no permit") <= 5
     cluster.inject(member(B), A, SyncEnd(1, P))
     cluster.run(80)
+    assert ways(cluster, C) == [Way.WHOLE]
+
+
+def test_what_fits_into_the_plan_takes_no_permit() -> None:
+    """A member that returns to what nobody wrote to asks for hundreds of partitions."""
+    cluster = grid(A, B, C, backup_bytes_max=SMALL, **ONE_AT_A_TIME)
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    asked(cluster, ask(cluster))
+    miss(cluster, C, "a")
+    write(cluster, "b")
+    cluster.run(450)
     assert ways(cluster, C) == [Way.CHANGES]
+    assert cluster.in_sync(C)
+
+
+def test_digests_are_asked_for_where_the_point_is_not_enough() -> None:
+    cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    miss(cluster, C, "a")
+    cluster.sent.clear()
+    cluster.run(450)
+    first, second = (message.fragments for message in cluster.messages(SyncAsk, to=A))
+    assert [claim.digest for claim in first] == [b""]
+    assert [len(claim.digest) for claim in second] == [8 * 512]
+    refusal, plan = cluster.messages(SyncPlan, to=C)
+    assert (refusal.compares, refusal.fragments, bool(refusal.reason)) == (True, (), True)
+    assert [each.way for each in plan.fragments] == [Way.LEAVES]
+    assert cluster.in_sync(C)
 
 
 def test_question_that_is_repeated_gets_the_same_plan_and_a_new_one_a_new_plan() -> None:
@@ -303,3 +333,37 @@ def test_pull_of_what_is_not_given_is_not_answered() -> None:
     cluster.inject(member(B), A, SyncPull(2, P, DEFAULT, (), 0))
     cluster.inject(member(C), A, SyncPull(1, P, DEFAULT, (), 0))
     assert cluster.messages(SyncPage) == []
+
+
+# Questions that come too early --------------------------------------------------------------------
+
+
+def test_question_that_overtakes_the_row_is_answered_when_the_row_comes() -> None:
+    """1. A gives the partition to B. 2. A asks B what it missed before B has heard of it."""
+    cluster = grid(A, B, None)
+    write(cluster, "k")
+    cluster.drops = [to(B, Publication)]
+    cluster.decide(B, A, None)
+    cluster.run(20)
+    assert cluster.messages(SyncAsk, to=B)
+    assert cluster.messages(SyncPlan, to=A) == []
+    asked_at = cluster.now
+    cluster.drops = []
+    cluster.run_until(lambda: bool(cluster.messages(SyncPlan, to=A)))
+    assert len(cluster.messages(SyncAsk, to=B)) == 1, f"asked again since {asked_at}"
+    cluster.run(1_000)
+    assert cluster.in_sync(A)
+
+
+def test_question_that_came_too_early_is_forgotten_when_it_is_asked_again() -> None:
+    cluster = owner()
+    giving = cluster.nodes[A].data.giving
+    later = replace(ask(cluster, EMPTY), reign=ask(cluster).reign + 1)
+    assert asked(cluster, later) == []
+    cluster.run(cluster.nodes[A].context.config.retry_ms + 1_000)
+    cluster.place(A, B, None)
+    assert cluster.messages(SyncPlan) == []
+    assert asked(cluster, later) == []
+    giving.reset()
+    cluster.run(100)
+    assert cluster.messages(SyncPlan) == []

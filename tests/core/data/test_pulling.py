@@ -19,9 +19,9 @@ from holdfast.core.data_messages import (
 from holdfast.core.messages import Message
 from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.stores.settings import NameSettings
-from holdfast.ids import NO_INDEX
+from holdfast.ids import NO_INDEX, Address, MemberId
 from tests.core.data.grid import BOTH, SMALL, Grid, P, grid, miss, moved, to, ways, write
-from tests.core.harness import A, B, C, member
+from tests.core.harness import A, B, C, address_of, member
 
 NO_JOURNAL = replace(BOTH, journal_entries=0)
 
@@ -33,6 +33,11 @@ def behind(*keys: str, unnamed: NameSettings = BOTH, **settings: object) -> Grid
     miss(cluster, C, *keys)
     cluster.sent.clear()
     return cluster
+
+
+def plans_to_c(_: MemberId, address: Address, message: Message) -> bool:
+    """A network that loses plans on their way to C, and no refusals."""
+    return address == address_of(C) and isinstance(message, SyncPlan) and not message.reason
 
 
 def same(cluster: Grid) -> bool:
@@ -143,9 +148,9 @@ def test_answers_that_come_twice_or_too_late_change_nothing() -> None:
     cluster = behind("a", "b", unnamed=NO_JOURNAL)
     cluster.run(800)
     assert same(cluster)
-    (plan,) = cluster.messages(SyncPlan, to=C)
+    plans = cluster.messages(SyncPlan, to=C)
     before = len(cluster.sent)
-    late: tuple[Message, ...] = (plan, *cluster.messages(SyncPage), *cluster.messages(SyncEnd))
+    late: tuple[Message, ...] = (*plans, *cluster.messages(SyncPage), *cluster.messages(SyncEnd))
     for message in late:
         cluster.inject(member(A), C, message)
         cluster.inject(member(C), A, message)
@@ -155,10 +160,10 @@ def test_answers_that_come_twice_or_too_late_change_nothing() -> None:
 
 def test_answers_to_another_question_are_not_taken() -> None:
     cluster = behind("a", "b", unnamed=NO_JOURNAL)
-    cluster.drops = [to(C, SyncPlan, SyncPage)]
+    cluster.drops = [plans_to_c, to(C, SyncPage)]
     cluster.run(450)
-    (ask,) = cluster.messages(SyncAsk, to=A)
-    (plan,) = cluster.messages(SyncPlan, to=C)
+    _, ask = cluster.messages(SyncAsk, to=A)
+    _, plan = cluster.messages(SyncPlan, to=C)
     for origin, message in (
         (member(B), plan),
         (member(A), replace(plan, id=ask.id + 1)),
@@ -290,9 +295,9 @@ def test_fragment_that_was_dropped_and_begins_anew_in_the_same_sync_is_another_o
 
 def test_lock_of_a_fragment_that_begins_in_a_sync_is_newer_than_its_plan() -> None:
     cluster = behind("a", unnamed=NO_JOURNAL)
-    cluster.drops = [to(C, SyncPlan)]
+    cluster.drops = [plans_to_c]
     cluster.run_until(lambda: bool(cluster.messages(SyncPlan)))
-    cluster.drops = [to(C, SyncPlan, BackupFrame)]
+    cluster.drops = [plans_to_c, to(C, BackupFrame)]
     cluster.command(A, "SET new:k v", session=9)
     cluster.run_until(lambda: len(cluster.messages(SyncPlan)[-1].fragments) > 1)
     late = cluster.messages(SyncPlan)[-1]
@@ -400,3 +405,15 @@ def test_member_that_is_up_to_date_again_is_not_woken_for_it() -> None:
     cluster.run(2_000)
     node = cluster.nodes[C]
     assert not node.context.timers.running(PULL_AGAIN)
+
+
+def test_a_new_owner_is_asked_at_once_whatever_the_last_one_was_asked() -> None:
+    """What it says itself is lost, so that only the row tells C of it."""
+    cluster = behind("a", sync_interval_ms=30_000)
+    cluster.run(450)
+    assert cluster.in_sync(C)
+    cluster.place(C, B, A)
+    cluster.sent.clear()
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.place(A, B, C)
+    assert len(cluster.messages(SyncAsk, to=A)) == 1

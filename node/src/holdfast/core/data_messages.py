@@ -101,7 +101,7 @@ class Claimed:
     reached: tuple[int, int]
     empty: bool
     digest: bytes
-    """Of its Merkle tree; empty when there is none."""
+    """Of its Merkle tree; empty when nothing is there, and where the point may be enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,8 @@ class SyncPlan:
     """Empty; else why not now."""
     sure: bool = False
     """Of a backup that its owner asks: whether it has everything that was ever acknowledged."""
+    compares: bool = False
+    """With a reason: whether the same question with digests would be answered."""
 
 
 @dataclass(frozen=True, slots=True)

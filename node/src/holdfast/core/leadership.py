@@ -199,7 +199,12 @@ class Leadership:
         self.service.advance()
         self.joining.advance()
         self._compare()
-        self.publisher.flush()
+        self.publisher.flush(more=bool(self.execution.running))
+
+    def on_continued(self) -> None:
+        """The turn is over: what waited for that goes on."""
+        self.publisher.on_continued()
+        self.rebalancing.on_continued()
 
     def _is_out(self) -> bool:
         """I took myself out to leave (`service`), and whoever asked for it gave up waiting."""

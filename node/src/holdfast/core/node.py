@@ -147,7 +147,7 @@ class Node:
             events.Started: self._on_started,
             events.Received: self._on_received,
             events.Woke: lambda _: None,
-            events.Continued: lambda _: self.leadership.rebalancing.on_continued(),
+            events.Continued: lambda _: self.leadership.on_continued(),
             events.Loaded: self._on_loaded,
             events.Room: self._on_room,
             events.ConfirmedDead: self._on_confirmed_dead,

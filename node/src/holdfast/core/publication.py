@@ -3,7 +3,10 @@
 Rules (seed 001 §1.2, seed 002 §1.1, §2.1; `design/3` §2)
 ---------------------------------------------------------
 * Only the master changes rows, and only through `Publisher.change`. What changed is sent to every
-  member, once in a step; rows that did not change are not sent.
+  member, once in a step; rows that did not change are not sent. While migrations run, what one of
+  them changed waits until all that has come with its end is taken (`Continue`): those that were
+  made safe together end together, and every member hears of them, writes down and confirms them
+  once. An owner that waits for its row waits for the rest of that turn.
 * The master knows per member which rows it has not confirmed, and repeats those.
 * A partition that begins, at first or again after a loss, is served when **everybody else** has its
   row: its owner hears last, and the master, where it is the owner, waits as long. A row that only
@@ -78,6 +81,9 @@ class Publisher:
         self._begun: set[PartitionId] = set()
         """Of these the owner hears last."""
         self._sequence = 0
+        self._gathers = False
+        """Whether rows wait for what has come with the ends of their migrations."""
+        self._gathered = False
 
     # Changing -------------------------------------------------------------------------------------
 
@@ -88,6 +94,7 @@ class Publisher:
         self._lagging = {}
         self._begun = set()
         self._sequence = 0
+        self._gathers = self._gathered = False
 
     def change(
         self,
@@ -184,23 +191,40 @@ class Publisher:
 
     # Sending --------------------------------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Send what changed in this step, and what has to be repeated."""
+    def on_continued(self) -> None:
+        """All that came with the end of a migration has been taken."""
+        self._gathered, self._gathers = self._gathers, False
+
+    def flush(self, *, more: bool) -> None:
+        """Send what changed, and what has to be repeated; `more` ends of migrations may come."""
         context = self.context
         if context.timers.due(AGAIN, context.now):
             for subscriber in self._subscribers.values():
                 subscriber.sent = {}
                 subscriber.unsent = dict.fromkeys(subscriber.unconfirmed)
+        if more and not self._gathered:
+            self._gather()
+            return
+        self._gathered = False
         for member, subscriber in self._subscribers.items():
-            if not subscriber.unsent:
-                continue
-            later = dict.fromkeys(p for p in subscriber.unsent if self._hears_later(member, p))
-            pending = tuple(p for p in subscriber.unsent if p not in later)
-            subscriber.unsent = later
+            pending = self._pending(member, subscriber)
+            for partition in pending:
+                del subscriber.unsent[partition]
             for start in range(0, len(pending), ROWS_MAX):
                 self._send(member, subscriber, pending[start : start + ROWS_MAX])
         if self._lagging and not context.timers.running(AGAIN):
             context.timers.set(AGAIN, context.now + context.config.retry_ms)
+
+    def _gather(self) -> None:
+        """Send what there is when this turn is over."""
+        pairs = self._subscribers.items()
+        if not self._gathers and any(self._pending(*pair) for pair in pairs):
+            self._gathers = True
+            self.context.outbox.continue_soon()
+
+    def _pending(self, member: MemberId, subscriber: Subscriber) -> tuple[PartitionId, ...]:
+        """What a member may be told now."""
+        return tuple(p for p in subscriber.unsent if not self._hears_later(member, p))
 
     def _hears_later(self, member: MemberId, partition: PartitionId) -> bool:
         """Whether it is the owner of what begins, and others lag behind."""

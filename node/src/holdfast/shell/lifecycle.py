@@ -54,6 +54,9 @@ from holdfast.storage.writer import Limits
 LOG: Final = logging.getLogger("holdfast.member")
 PROGRESS_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.02
+WARM_SECONDS: Final = 2.0
+"""Right after it is ready a member's partitions come back: that has the processor first, and what
+nobody has asked for is loaded later."""
 REFUSED_PATIENCE_SECONDS: Final = 5.0
 DRAIN_LOOKS: Final = 50
 GC_THRESHOLDS: Final = (100_000, 20, 50)
@@ -220,6 +223,7 @@ class Life:
                 LOG.info("not ready: %s", health.reason)
             await asyncio.sleep(LOOK_SECONDS)
         LOG.info("ready", extra={"fields": {"ready": True}})
+        await asyncio.sleep(WARM_SECONDS)
         self.member.warm()
 
     # Refusals -----------------------------------------------------------------------------------

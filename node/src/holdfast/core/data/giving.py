@@ -12,15 +12,25 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
   comes after the plan's vector comes by stream.
 * The journal of what somebody follows is given too, from its end on (`following`), so that readers
   of changes go on at whoever gets the partition.
-* At most `syncs_parallel_max` are given to at a time. A permit is returned at the end, when the
-  taker leaves, and when it asks for nothing for a while.
+* To compare by content takes a digest, whose tree is made from all keys. Who is sure of a point
+  does not send one before it is told that its point is not enough.
+* At most `syncs_parallel_max` are given pages at a time. A permit is returned at the end, when the
+  taker leaves, and when it asks for nothing for a while. What fits into the plan takes none: it
+  goes with the answer, and the taker asks for so much at a time.
 
-    ask ─► permit? ─ no ─► refused: ask again later
-             │ yes
-             └─► plan ─► pages, as they are pulled ─► end, or silence: permit returned
+    ask ─► by numbers? ─ no ─► digests? ─ no ─► refused: ask again with them, at once
+              │ yes              │ yes
+              │                  └─► permit? ─ no ─► refused: ask again later
+              │                        │ yes
+              └─► plan ◄───────────────┘
+                    └─► pages, as they are pulled ─► end, or silence: permit returned
 
 What can go wrong
 -----------------
+*A question overtakes the row*: whoever was the owner hears of the new one no later than that hears
+of itself, from another member. The question is kept for as long as the asker waits for an answer,
+and answered when I lead; else each such race would cost it `retry_ms`.
+
 *The permit is over before its taker is*: it was cut off for too long. It is told so with its next
 pull, and asks anew.
 
@@ -76,6 +86,8 @@ class Gift:
     until: int
     back: bool
     """Whether it goes to the owner, from a backup."""
+    paged: bool = False
+    """Whether it takes more than the plan, and so a permit."""
     keys: dict[bytes, Sequence[tuple[int, bytes]]] = field(default_factory=dict)
     """By fragment: what lies in the leaves that differ, or everything, with its leaf."""
 
@@ -93,20 +105,33 @@ class Giving:
         self.context = context
         self.holdings = holdings
         self.gifts: dict[Taker, Gift] = {}
+        self._early: dict[Taker, tuple[Origin, SyncAsk, int]] = {}
+        """Questions about what I do not lead yet, and until when."""
         self._flush = flush
         self._takers_of = takers_of
 
     def reset(self) -> None:
         """A new stay begins."""
         self.gifts.clear()
+        self._early.clear()
 
     def advance(self) -> None:
-        """Return the permits of those who have gone or are silent."""
+        """Answer what came early; return the permits of those who have gone or are silent."""
+        self._answer_early()
         view, now = self.context.view, self.context.now
         for taker, gift in tuple(self.gifts.items()):
             gone = view is None or not view.has(taker[0], taker[1])
             if gone or now >= gift.until or not (gift.back or self._owned(taker[2])):
                 del self.gifts[taker]
+
+    def _answer_early(self) -> None:
+        for taker, (origin, ask, until) in tuple(self._early.items()):
+            holding = self._owned(ask.partition)
+            leads = holding is not None and holding.reign == ask.reign
+            if leads or self.context.now >= until:
+                del self._early[taker]
+            if leads:
+                self.on_ask(origin, ask)
 
     def _owned(self, partition: PartitionId) -> Holding | None:
         holding = self.holdings.get(partition)
@@ -120,17 +145,18 @@ class Giving:
     def on_ask(self, origin: Origin, ask: SyncAsk) -> None:
         """Somebody wants a partition brought up to date."""
         holding = self._of(origin, ask) if ask.recall else self._asked(origin, ask)
-        if holding is None:
-            return
         taker = taker_of(origin, ask.partition)
+        if holding is None:
+            if not ask.recall and self._is_early(ask):
+                until = self.context.now + self.context.config.retry_ms
+                self._early[taker] = (origin, ask, until)
+            return
         gift = self.gifts.get(taker)
         if gift is None or gift.id != ask.id:
             self.gifts.pop(taker, None)
-            if len(self.gifts) >= self.context.config.syncs_parallel_max:
-                refusal = SyncPlan(ask.id, ask.partition, ask.reign, (), "no permit")
-                self.context.send(origin.address, refusal)
-                return
-            gift = self.gifts[taker] = self._gift(holding, ask)
+            gift = self._gift(holding, ask)
+            if not gift.plan.reason:
+                self.gifts[taker] = gift
         self.context.send(origin.address, gift.plan)
 
     def _asked(self, origin: Origin, ask: SyncAsk) -> Holding | None:
@@ -139,6 +165,13 @@ class Giving:
         if holding is None or holding.reign != ask.reign:
             return None
         return holding if (origin.id, ask.index) in self._takers_of(ask.partition) else None
+
+    def _is_early(self, ask: SyncAsk) -> bool:
+        """Whether this may be mine in a moment."""
+        row, holding = self.context.table.row(ask.partition), self._owned(ask.partition)
+        mine = row.reign == ask.reign and row.owner == self.context.me.id
+        leads = holding is not None and holding.reign == ask.reign
+        return not leads and (mine or row.reign < ask.reign)
 
     def _of(self, origin: Origin, ask: SyncAsk) -> Holding | None:
         """What I have as a backup of this owner, by the row that both of us know."""
@@ -152,16 +185,32 @@ class Giving:
         claims = {claim.name: claim for claim in ask.fragments}
         plan = SyncPlan(ask.id, ask.partition, ask.reign, (), "")
         gift = Gift(ask.id, plan, self._until(), back=ask.recall)
-        sure = gift.back and self._is_sure(holding)
-        fragments = tuple(
-            self._with_past(holding, copy, self._plan(gift, copy, claim))
+        pairs = [
+            (copy, claim)
             for copy in holding
             if copy.goes_to(ask.index)
             for claim in (claims.get(copy.name) or unknown(copy.name),)
             if not gift.back or is_beyond(holding, copy, claim)
-        )
-        gift.plan = SyncPlan(ask.id, ask.partition, ask.reign, fragments, "", sure)
+        ]
+        quick = [self._by_numbers(copy, claim) for copy, claim in pairs]
+        rest = [claim for (_, claim), done in zip(pairs, quick, strict=True) if done is None]
+        gift.paged = bool(rest)
+        if not all(claim.empty or claim.digest for claim in rest):
+            gift.plan = replace(plan, reason="it takes digests", compares=True)
+        elif rest and self._permits_left() <= 0:
+            gift.plan = replace(plan, reason="no permit")
+        else:
+            fragments = tuple(
+                self._with_past(holding, copy, done or self._by_content(gift, copy, claim))
+                for (copy, claim), done in zip(pairs, quick, strict=True)
+            )
+            sure = gift.back and self._is_sure(holding)
+            gift.plan = replace(plan, fragments=fragments, sure=sure)
         return gift
+
+    def _permits_left(self) -> int:
+        used = sum(gift.paged for gift in self.gifts.values())
+        return self.context.config.syncs_parallel_max - used
 
     def _with_past(self, holding: Holding, copy: Copy, plan: FragmentPlan) -> FragmentPlan:
         """The plan, with word of the journal if that goes along."""
@@ -177,16 +226,20 @@ class Giving:
         every = all(kind.backups >= index for kind in (config.unnamed, *config.names.values()))
         return every and all(copy.is_sound() for copy in holding)
 
-    def _plan(self, gift: Gift, copy: Copy, claim: Claimed) -> FragmentPlan:
+    def _by_numbers(self, copy: Copy, claim: Claimed) -> FragmentPlan | None:
+        """The plan, if it follows from where the copy stands."""
+        stand, depth = copy.standing(), copy.fragment.settings.merkle_depth
+        known = Known(Point(*claim.whole), Point(*claim.reached))
+        if not (known.whole.epoch and lineage_of(stand.lineage).includes(known)):
+            return None
+        if known.whole.counter == stand.stand.counter:
+            return FragmentPlan(stand, Way.NOTHING, (), (), (), depth)
+        changed = self._changes(copy, known)
+        return None if changed is None else FragmentPlan(stand, Way.CHANGES, changed, (), (), depth)
+
+    def _by_content(self, gift: Gift, copy: Copy, claim: Claimed) -> FragmentPlan:
         stand, fragment = copy.standing(), copy.fragment
         depth = fragment.settings.merkle_depth
-        known = Known(Point(*claim.whole), Point(*claim.reached))
-        if known.whole.epoch and lineage_of(stand.lineage).includes(known):
-            if known.whole.counter == stand.stand.counter:
-                return FragmentPlan(stand, Way.NOTHING, (), (), (), depth)
-            changed = self._changes(copy, known)
-            if changed is not None:
-                return FragmentPlan(stand, Way.CHANGES, changed, (), (), depth)
         locks = tuple((key, fragment.lock_record(key)) for key in fragment.locks)
         if claim.empty:
             gift.keys[copy.name] = [(-1, key) for key in fragment.records]

@@ -8,19 +8,23 @@ Rules
 -----
 * I ask for a whole partition at once, and say of each fragment how far I am sure to have come, with
   the digest of its tree if I am not sure. The owner answers with a plan, fragment by fragment:
-  nothing, the records that changed, the leaves that differ, or everything.
+  nothing, the records that changed, the leaves that differ, or everything. Where what I am sure of
+  is not enough for it, it says so, and I ask at once with all digests: a tree is made from all keys
+  that are here, so a member that missed little must not pay for one.
 * Mutations go on coming meanwhile, in their stream. Records merge by their versions, and what went
   while records are under way is remembered (`stores.incoming`), so the order does not matter.
 * A fragment is up to date with the vector at which its plan was made, once all pages are here, plus
   the mutations that came in the stream. If any of those was missed, it is dirty still (`vectors`).
 * At most `syncs_parallel_max` partitions are asked for at a time (and as many recalled, see below),
-  and a backup's partition once an interval; a migration's as often as it takes.
+  and a backup's partition once an interval and reign: a new owner has not been asked yet. A
+  migration's as often as it takes.
 
 * Where somebody follows a fragment's changes the owner's journal comes last, and joins what was
   heard since the plan: readers go on here without a gap.
 
     asked ─► planned ─► fragment by fragment, page by page ─► done: end
-      └── no answer: ask again        └── no page: pull again
+     │ └── no answer: ask again        └── no page: pull again
+     └── refused: ask again later; at once, if digests are lacking
 
 * An owner that comes back from files that may lack what it wrote last *recalls* before it leads: it
   asks its listed backups, one after the other, what they have beyond that, in the same way. Then it
@@ -104,7 +108,8 @@ class Pulling:
         self.replicas = replicas
         self.pulls: dict[PartitionId, Pull] = {}
         self.wanted: dict[PartitionId, None] = {}
-        self._not_before: dict[PartitionId, int] = {}
+        self._not_before: dict[PartitionId, tuple[int, int]] = {}
+        """Until when the owner in a reign is not asked again: the reign, and the end."""
         self.records = 0
         """Keys whose records came in plans and pages, since this process began; with each of them
         comes its lock, or that it has none."""
@@ -139,7 +144,7 @@ class Pulling:
             if partition not in self.pulls:
                 self._maybe_ask(partition)
         if self.pulls or self.wanted:
-            pauses = (self._not_before.get(partition, 0) for partition in self.wanted)
+            pauses = (self._paused_until(partition) for partition in self.wanted)
             ends = (end for end in pauses if now < end < now + patience)
             self.context.timers.set(PULL_AGAIN, min(ends, default=now + patience))
         else:
@@ -187,25 +192,38 @@ class Pulling:
                 del self.wanted[partition]
         if source is None or source == self.context.me.id:
             return
-        if now < self._not_before.get(partition, 0):
+        if now < self._paused_until(partition):
             return
         config = self.context.config
         if self._under_way(recalls=holding.recalls) < config.syncs_parallel_max:
             pause = config.sync_interval_ms if holding.target < 0 else config.retry_ms
-            self._not_before[partition] = now + pause
+            self._not_before[partition] = (row.reign, now + pause)
             self._ask(partition, holding, source, row.reign)
+
+    def _paused_until(self, partition: PartitionId) -> int:
+        reign, until = self._not_before.get(partition, (0, 0))
+        return until if reign == self.context.table.row(partition).reign else 0
 
     def _under_way(self, *, recalls: bool) -> int:
         """Owners that recall don't wait for those that ask others: these may be asking an owner
         that answers only when it has recalled."""
         return sum(pull.recall is recalls for pull in self.pulls.values())
 
-    def _ask(self, partition: PartitionId, holding: Holding, owner: MemberId, reign: int) -> None:
+    def _ask(
+        self,
+        partition: PartitionId,
+        holding: Holding,
+        owner: MemberId,
+        reign: int,
+        *,
+        compares: bool = False,
+    ) -> None:
         # what was said to an earlier process of this member must not pass for an answer
         self._last = max(self._last, self.context.me.incarnation << STAY_SHIFT) + 1
         index = self._index(partition)
         holding.awaited = False
-        claims = tuple(_claim(copy) for copy in holding if copy.backup is not None)
+        backups = (copy for copy in holding if copy.backup is not None)
+        claims = tuple(_claim(copy, compares=compares) for copy in backups)
         ask = SyncAsk(self._last, partition, reign, index, claims, holding.recalls)
         pull = Pull(self._last, owner, reign, index, ask, self.context.now, holding.recalls)
         self.pulls[partition] = pull
@@ -244,11 +262,7 @@ class Pulling:
         if pull is None:
             return
         if plan.reason:
-            self._forget(plan.partition)
-            pause = self.context.config.retry_ms
-            if self.holdings.here[plan.partition].target >= 0:
-                pause = Millis(pause // MIGRATION_SHARE)
-            self._not_before[plan.partition] = self.context.now + pause
+            self._refused(plan, pull)
             return
         if pull.planned:
             return
@@ -257,6 +271,18 @@ class Pulling:
         if not pull.recall:
             self._drop_unknown(plan)
         self._go_on(plan.partition, pull)
+
+    def _refused(self, plan: SyncPlan, pull: Pull) -> None:
+        """Not so, or not now."""
+        holding = self.holdings.here[plan.partition]
+        self._forget(plan.partition)
+        if plan.compares:
+            self._ask(plan.partition, holding, pull.owner, pull.reign, compares=True)
+            return
+        pause = self.context.config.retry_ms
+        if holding.target >= 0:
+            pause = Millis(pause // MIGRATION_SHARE)
+        self._not_before[plan.partition] = (pull.reign, self.context.now + pause)
 
     def _drop_unknown(self, plan: SyncPlan) -> None:
         """Fragments that the owner does not have, unless they came to be since."""
@@ -400,13 +426,14 @@ def _lacks(holding: Holding) -> bool:
     return holding.arriving() if holding.target >= 0 else holding.lacking()
 
 
-def _claim(copy: Copy) -> Claimed:
-    """What I am sure of; else what I have."""
+def _claim(copy: Copy, *, compares: bool) -> Claimed:
+    """What I am sure of; else, or if I am to compare it, what I have."""
     known = copy.worth.known
     if copy.arrival is not None and known is None:
         known = copy.arrival.known
     whole, reached = (NOWHERE, NOWHERE) if known is None else (known.whole, known.reached)
-    digest = b"" if not copy.fragment else digest_of(copy.fragment)
+    compares = bool(copy.fragment) and (compares or not whole[0])
+    digest = digest_of(copy.fragment) if compares else b""
     return Claimed(
         copy.name, (whole[0], whole[1]), (reached[0], reached[1]), not copy.fragment, digest
     )

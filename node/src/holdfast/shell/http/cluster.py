@@ -12,11 +12,11 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 
 from holdfast.core.messages import Ask, Request
-from holdfast.core.observing import name_sizes, report, unready
+from holdfast.core.observing import name_sizes, unready
 from holdfast.core.states import ClusterState
 from holdfast.core.views import View
 from holdfast.ids import Millis
-from holdfast.shell.http.peers import NAMES_PATH, REPORT_PATH, Peers
+from holdfast.shell.http.peers import NAMES_PATH, Peers
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.refusals import Kind, Refused, of_error
 from holdfast.shell.http.security import Guard, same_origin
@@ -91,15 +91,14 @@ class ClusterRoutes:
             response_model=PartitionsModel,
         )
         add("/v1/namespaces", self.get_names, methods=["GET"])
-        for path, own in ((REPORT_PATH, self.get_report), (NAMES_PATH, self.get_own_names)):
-            add(
-                path,
-                own,
-                methods=["GET"],
-                dependencies=[secret],
-                response_class=Response,
-                include_in_schema=False,
-            )
+        add(
+            NAMES_PATH,
+            self.get_own_names,
+            methods=["GET"],
+            dependencies=[secret],
+            response_class=Response,
+            include_in_schema=False,
+        )
 
     async def get_cluster(self) -> ClusterModel:
         """The state, a change that waits and why, the members, and whether all copies are in
@@ -159,11 +158,6 @@ class ClusterRoutes:
         silent = [member.name for member in view.members if member.id not in told]
         names = names_model(self._member.node, told.values())
         return NamesModel(names=names, silent_members=silent)
-
-    async def get_report(self) -> Response:
-        """For the other members: what this one knows of itself."""
-        told = report(self._member.node, self._member.now())
-        return Response(msgspec.json.encode(told), media_type=JSON)
 
     async def get_own_names(self) -> Response:
         """For the other members: what is here of each name."""

@@ -27,6 +27,7 @@ from holdfast.core.observing import NameSize, Report, Safety, judge, name_sizes,
 from holdfast.core.views import Member
 from holdfast.ids import MemberId
 from holdfast.shell.http.ports import MemberPort
+from holdfast.shell.http.probes import REPORT_PATH
 from holdfast.shell.http.refusals import Kind, Refused
 from holdfast.wire.api import FORWARDED
 from holdfast.wire.api.problems import Problem
@@ -35,7 +36,6 @@ LOG: Final = logging.getLogger("holdfast.http")
 ANSWER_SECONDS: Final = 2.0
 CONNECT_SECONDS: Final = 1.0
 PASSED_ON_MAX: Final = 1_000
-REPORT_PATH: Final = "/v1/members/self/report"
 NAMES_PATH: Final = "/v1/members/self/names"
 PASSED_ON: Final = (b"authorization", b"content-type", b"accept")
 """Headers that go along with a request."""

@@ -15,8 +15,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from holdfast.shell.http.refusals import Kind, Refused
-from holdfast.wire.api import PROBLEM_TYPE, PROBLEM_URN
+from holdfast.shell.http.bearer import CHALLENGE
+from holdfast.shell.http.refusals import Kind, Refused, problem
+from holdfast.wire.api import PROBLEM_TYPE
 from holdfast.wire.api.problems import Problem, WrongField
 
 LOG: Final = logging.getLogger("holdfast.http")
@@ -40,20 +41,13 @@ def document(
 ) -> Response:
     """The answer."""
     about = kind.value
-    problem = Problem(
-        type=PROBLEM_URN + kind.name.lower().replace("_", "-"),
-        title=about.title,
-        status=about.status,
-        detail=detail,
-        instance=path,
-        errors=errors or [],
-    )
+    told = Problem(**{**problem(kind, detail, path), "errors": errors or []})
     more = dict(headers or {})
     if about.retry_after:
         more["retry-after"] = "1"
     if kind is Kind.NOT_AUTHORIZED:
-        more["www-authenticate"] = 'Bearer realm="holdfast"'
-    return Response(problem.model_dump_json(), about.status, more, PROBLEM_TYPE)
+        more["www-authenticate"] = CHALLENGE
+    return Response(told.model_dump_json(), about.status, more, PROBLEM_TYPE)
 
 
 def install(app: FastAPI) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from holdfast.errors import HoldfastError
+from holdfast.wire.api import PROBLEM_URN
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,19 @@ class Refused(HoldfastError):
         self.kind = kind
         self.headers = dict(headers or {})
         """What the answer says beside the document."""
+
+
+def problem(kind: Kind, detail: str, path: str) -> dict[str, Any]:
+    """The document that is the answer's body."""
+    about = kind.value
+    return {
+        "type": PROBLEM_URN + kind.name.lower().replace("_", "-"),
+        "title": about.title,
+        "status": about.status,
+        "detail": detail,
+        "instance": path,
+        "errors": (),
+    }
 
 
 def of_error(name: str, message: str) -> Refused:

@@ -9,16 +9,13 @@
 
 from __future__ import annotations
 
-import hmac
-from typing import Final
 from urllib.parse import urlsplit
 
 from fastapi import Request
 
+from holdfast.shell.http.bearer import HOW, knows
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.refusals import Kind, Refused
-
-BEARER: Final = b"bearer "
 
 
 class Guard:
@@ -29,14 +26,9 @@ class Guard:
 
     async def needs_secret(self, request: Request) -> None:
         """Refuse whoever does not know the cluster's secret."""
-        secret = self._member.secret
-        if not secret:
-            return
         given = request.headers.get("authorization", "").encode("latin-1")
-        token = given[len(BEARER) :].strip()
-        fits = hmac.compare_digest(token, secret.strip())
-        if not given.lower().startswith(BEARER) or not fits:
-            raise Refused(Kind.NOT_AUTHORIZED, "send it as 'Authorization: Bearer SECRET'")
+        if not knows(self._member.secret, given):
+            raise Refused(Kind.NOT_AUTHORIZED, HOW)
 
 
 async def same_origin(request: Request) -> None:

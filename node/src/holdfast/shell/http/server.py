@@ -2,9 +2,10 @@
 
 It is given a socket that is bound: a port that is taken is found, and told, before anything runs.
 
-Probes and metrics answer at once. All the rest stands on frameworks that take long to import, so
-it is loaded in a thread: when the member is ready (`warm`), or when somebody asks for it. Who asks
-waits that long; the loop does not.
+Probes, metrics and what members tell one another of themselves are answered at once. All the rest
+stands on frameworks that take long to import, so it is loaded in a thread: a moment after the
+member is ready (`warm`), or when somebody asks for it. Who asks waits that long; the loop does not,
+but it shares the interpreter with that thread.
 """
 
 from __future__ import annotations
