@@ -428,8 +428,11 @@ class Cluster(RuleBasedStateMachine):
     @precondition(lambda self: self.syncs)
     @rule(data=st.data())
     def half_a_sync(self, data: st.DataObject) -> None:
-        index, sync = self.syncs[data.draw(st.integers(0, len(self.syncs) - 1))]
+        place = data.draw(st.integers(0, len(self.syncs) - 1))
+        index, sync = self.syncs[place]
         replica = self.replicas[index]
+        # whoever has begun with an answer takes none to an earlier question any more (`pulling`)
+        self.syncs = [each for at, each in enumerate(self.syncs) if at >= place or each[0] != index]
         if replica.backup.accepts(sync.vector):
             replica.backup.touch()
             right = sync.data | self.later(replica, sync)
