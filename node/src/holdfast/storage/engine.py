@@ -38,7 +38,7 @@ from holdfast.storage.feed import ENTRY_BYTES, Feed, Source, user_bytes
 from holdfast.storage.files import Files, replace
 from holdfast.storage.fold import Control, Fold
 from holdfast.storage.format import entries, manifest
-from holdfast.storage.format.entries import Entry
+from holdfast.storage.format.entries import Entry, Flat
 from holdfast.storage.format.manifest import Identity, Manifest
 from holdfast.storage.log import Log
 from holdfast.storage.recovery import OnDamage, Recovered, Watch
@@ -382,15 +382,17 @@ class FileEngine:
 
         This is done by the thread that serves clients, for each of their writes.
         """
-        read: list[Entry] = []
+        read: list[Entry | Flat] = []
         touched: dict[PartitionId, int] = {}
-        need, control, size = Need.WRITTEN, 0, 0
+        need, control, size, name = Need.WRITTEN, 0, 0, None
         for persist in persists:
             record = persist.record
             if type(record) is MutationsRecord:
-                entry: Entry = entries.mutations_entry(record)
-                need = max(need, self._needs.get(record.name) or self._need_of(record.name))
-                used = user_bytes(entry)
+                entry: Entry | Flat
+                entry, used = entries.flattened(record)
+                if record.name != name:
+                    name = record.name
+                    need = max(need, self._need_of(name))
                 size += used
                 partition = record.partition
                 touched[partition] = touched.get(partition, ENTRY_BYTES) + used
@@ -406,7 +408,7 @@ class FileEngine:
                 self._user_bytes += size
                 last = persist.sequence
                 yield Body(entries.encode(read), len(read), control, last, need, touched)
-                read, touched, need, control, size = [], {}, Need.WRITTEN, 0, 0
+                read, touched, need, control, size, name = [], {}, Need.WRITTEN, 0, 0, None
         self._user_bytes += size
         if read:
             last = persists[-1].sequence
