@@ -100,8 +100,10 @@ class Grid:
         }
         if "data_dir" in given:
             given["data_dir"] = str(Path(given["data_dir"]) / name)
+        flags = ["--config", given.pop("config")] if "config" in given else []
         environment |= {f"HOLDFAST_{key.upper()}": value for key, value in given.items()}
-        process = self._stage.start(name, [sys.executable, "-c", MAIN, "member"], environment)
+        program = [sys.executable, "-c", MAIN, "member", *flags]
+        process = self._stage.start(name, program, environment)
         member = Member(process, ports)
         self.members.append(member)
         return member

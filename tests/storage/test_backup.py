@@ -91,6 +91,23 @@ def test_a_running_member_is_backed_up_as_of_that_moment(running: Running, tmp_p
     assert verify(RealFiles(tmp_path / "one", lock=False)).sound
 
 
+def test_what_was_written_before_its_segment_is_named_is_backed_up(
+    running: Running, tmp_path: Path
+) -> None:
+    """1. A segment is begun, and written to. 2. A backup is made, and files are looked at, before
+    the manifest names it."""
+    assert running.writer.log.roll()
+    step = running.author.step()
+    running.persists += step
+    running.writer.write_now(tuple(running.engine.bodies_of(step)), 0.0)
+    found = verify(RealFiles(running.directory, lock=False))
+    assert (found.sound, found.torn_bytes) == (True, 0)
+    backup.back_up(running.directory, tmp_path / "backup")
+    backup.restore(tmp_path / "backup", tmp_path / "again")
+    for directory in (running.directory, tmp_path / "again"):
+        assert image_at(directory) == comparable(image_of(running.persists))
+
+
 def test_it_can_be_restored_any_number_of_times(running: Running, tmp_path: Path) -> None:
     """And what runs on the copy changes nothing in the backup."""
     backup.back_up(running.directory, tmp_path / "one")

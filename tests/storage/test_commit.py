@@ -41,6 +41,7 @@ def test_what_may_be_synced_later_is_promised_at_once_and_synced_within_a_second
     assert commit.wake_at() == 5.0 + SYNC_EVERY_S
     assert not commit.must_sync(5.9)
     assert commit.must_sync(6.0)
+    commit.sync_begins()
     commit.synced()
     assert not commit.must_sync(99.0)
 
@@ -49,8 +50,36 @@ def test_urgent_records_hold_back_what_comes_after_them_until_the_sync() -> None
     commit = written(Need.SYNCED, Need.WRITTEN)
     assert commit.promised == 0
     assert commit.must_sync(0.0)
+    commit.sync_begins()
+    assert commit.promised == 0
     commit.synced()
     assert commit.promised == 2
+
+
+def test_what_is_written_during_a_sync_needs_the_next_one() -> None:
+    commit = written(Need.SYNCED)
+    commit.sync_begins()
+    for number, need in ((2, Need.WRITTEN_THEN_SYNCED), (3, Need.SYNCED)):
+        commit.add(body(number, need))
+        commit.wrote(commit.next(), 5.0)
+    assert commit.promised == 0
+    commit.synced()
+    assert (commit.promised, commit.wake_at()) == (1, 0.0)
+    assert commit.must_sync(5.0)
+
+
+def test_what_needs_no_sync_waits_for_what_is_being_synced_before_it_and_no_longer() -> None:
+    commit = written(Need.SYNCED)
+    commit.sync_begins()
+    commit.add(body(2, Need.WRITTEN))
+    commit.wrote(commit.next(), 0.0)
+    assert commit.promised == 0
+    commit.synced()
+    assert commit.promised == 2
+    commit.sync_begins()
+    commit.add(body(3, Need.WRITTEN))
+    commit.wrote(commit.next(), 0.0)
+    assert commit.promised == 3
 
 
 def test_a_sync_that_is_due_is_not_put_off_by_more_writes() -> None:
@@ -78,14 +107,17 @@ def test_a_batch_is_bounded_and_never_empty() -> None:
 @given(st.lists(st.tuples(st.sampled_from(Need), st.booleans()), max_size=30))
 def test_promises_never_run_ahead(steps: list[tuple[Need, bool]]) -> None:
     """By a plain model: everything up to the promise is written, and all of it that is urgent is
-    synced."""
-    commit, synced = GroupCommit(), 0
-    for number, (need, syncs) in enumerate(steps, 1):
+    synced. Syncs begin and end in turns."""
+    commit, synced, begun = GroupCommit(), 0, 0
+    for number, (need, changes) in enumerate(steps, 1):
         commit.add(body(number, need))
         commit.wrote(commit.next(), 0.0)
-        if syncs:
+        if changes and begun:
             commit.synced()
-            synced = number
+            synced, begun = begun, 0
+        elif changes:
+            commit.sync_begins()
+            begun = number
         urgent = [place for place, (each, _) in enumerate(steps[:number], 1) if each is Need.SYNCED]
         assert commit.promised <= number
         assert all(place <= synced for place in urgent if place <= commit.promised)

@@ -1,14 +1,15 @@
 """A member's files under crashes: whatever was promised is found, and what is found is a prefix.
 
 The engine runs without its thread, on a disk that keeps what was synced and of the rest what it
-likes (`fake_files`). The model is the list of all records: after a crash the image must be that of
-some prefix of it, not shorter than what was promised to survive such a crash.
+likes (`fake_files`). Whenever the writer lets others write, somebody does. The model is the list of
+all records: after a crash the image must be that of some prefix of it, not shorter than what was
+promised to survive such a crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -23,6 +24,7 @@ from holdfast.core.events import Image, RecoveredFragment
 from holdfast.core.stores.settings import Durability
 from holdfast.errors import CorruptFile, DiskFailed, StorageError
 from holdfast.ids import PartitionId
+from holdfast.storage import layout
 from holdfast.storage.engine import FileEngine
 from holdfast.storage.recovery import OnDamage, recover
 from holdfast.storage.writer import Limits, Writer
@@ -69,6 +71,8 @@ class Member:
         self.safe = 0
         """Steps that survive the end of the process."""
         self.bases = 0
+        self.beside = 0
+        """Steps that were written while the writer was at something else."""
         self.start()
 
     def start(self) -> Found:
@@ -81,16 +85,41 @@ class Member:
         image = self.engine.recover()
         self.incarnation = self.engine.last_incarnation + 1
         self.writer: Writer = self.engine.open(self.incarnation)
+        self.writer.aside = self.aside
         self.before = len(self.steps)
         self.author.number, self.numbers = 0, []
         return image, hidden
 
     def write(self) -> None:
         """A step, given to the writer."""
+        self.engine.write(self.step())
+
+    def step(self) -> list[Persist]:
+        """The next one."""
         step = self.author.step()
         self.steps.append(step)
         self.numbers.append(step[-1].sequence)
-        self.engine.write(step)
+        return step
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """The writer is at something that takes long: others write before and after it."""
+        self.write_beside()
+        yield
+        self.write_beside()
+
+    def write_beside(self) -> None:
+        """Perhaps: at once, if it may overtake what waits."""
+        if self.rng.random() < 0.5:
+            return
+        bodies = tuple(self.engine.bodies_of(self.step()))
+        taken = self.engine._take(self.writer, bodies)
+        if taken is None:
+            self.engine._waiting.extend(bodies)
+        else:
+            self.writer.write_now(taken, self.now)
+            self.beside += 1
+            self.note()
 
     def work(self) -> None:
         """A round of the writer; then what it promises is noted."""
@@ -98,13 +127,17 @@ class Member:
         waiting, self.engine._waiting = self.engine._waiting, []
         self.writer.work(waiting, self.now)
         self.bases = max(self.bases, self.writer.bases_done)
+        self.note()
+        if self.writer.log.idle:
+            written = self.writer.commit.written
+            self.stable = self.before + sum(each <= written for each in self.numbers)
+
+    def note(self) -> None:
+        """What is promised by now."""
         self.safe = self.before + sum(each <= self.writer.promised for each in self.numbers)
         for place, step in enumerate(self.steps[: self.safe]):
             if place >= self.stable and is_urgent(step):
                 self.stable = place + 1
-        if self.writer.log.idle:
-            written = self.writer.commit.written
-            self.stable = self.before + sum(each <= written for each in self.numbers)
 
     def serve(self) -> None:
         """A slice of a base."""
@@ -174,9 +207,13 @@ def test_the_crashes_of_these_tests_find_bases_at_work() -> None:
         member.work()
         member.serve()
     assert member.bases > 3
+    assert member.beside > 50
     assert len(member.writer.log.manifest.segments) < 20
+    member.writer.aside = nullcontext
+    member.work()
+    count = len(member.steps)
     member.kill()
-    assert len(member.steps) == 300
+    assert len(member.steps) == count >= 300 + member.beside
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 6))
@@ -217,6 +254,7 @@ def run(member: Member, ends: type[BaseException] | None) -> int:
             member.work()
             member.serve()
             member.serve()
+        member.writer.aside = nullcontext  # who ends writes no more
         member.writer.close(member.now)
     except Crash:
         assert ends is Crash
@@ -275,8 +313,10 @@ class Life(RuleBasedStateMachine):
             member.serve()
         member.files.capacity = 1 << 40
         member.now += 2
+        member.writer.aside = nullcontext
         member.work()
         member.work()
+        member.writer.aside = member.aside
         assert member.safe == len(member.steps)
 
     @invariant()
@@ -290,6 +330,7 @@ TestLife.settings = settings(max_examples=60, stateful_step_count=25, deadline=N
 
 def test_a_failed_sync_is_final() -> None:
     member = Member(5)
+    member.writer.aside = nullcontext
     while not member.writer.commit.promised:
         member.write()
         member.work()
@@ -315,6 +356,8 @@ def written(seed: int) -> Member:
         member.work()
         member.serve()
         member.work()
+    member.writer.aside = nullcontext
+    member.work()
     member.writer.close(member.now)
     return member
 
@@ -365,6 +408,33 @@ def test_doubted_damage_is_never_taken_for_clean(seed: int) -> None:
         if each.clean:
             assert sorted(each.entries) == sorted(true[each.partition, each.stand.name].entries)
     assert (image.promised, image.view, image.rows) == (whole.promised, whole.view, whole.rows)
+
+
+def test_what_stands_behind_damage_at_the_end_of_the_log_is_kept() -> None:
+    """1. The log ends in two segments. 2. A block of the older one rots that later ones call
+    stable: all that follows is read nevertheless, and nothing is cut."""
+    member = Member(2)
+    member.writer.aside = nullcontext
+    member.author.names, member.author.control_share = (b"always",), 0.0
+    for _ in range(3):
+        member.write()
+        member.work()
+    log = member.writer.log
+    older = layout.segment_name(log.segment)
+    assert log.roll()
+    for _ in range(3):
+        bodies = tuple(member.engine.bodies_of(member.step()))
+        member.writer.write_now(bodies, member.now)
+        log.sync()
+    content = member.files.names[older].data
+    content[-1] ^= 1
+    with pytest.raises(CorruptFile, match=older):
+        recover(member.files)
+    found = recover(member.files, on_damage=OnDamage.DOUBT)
+    assert found is not None
+    assert (found.sequence, found.torn_bytes) == (log.sequence, 0)
+    assert found.manifest.segments[-1] == log.segment
+    assert found.damages
 
 
 def true_clean(

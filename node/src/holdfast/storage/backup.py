@@ -4,7 +4,10 @@ Rules (`design/5`, "Backup", "Restore")
 ---------------------------------------
 * A backup is what the manifest names at one moment: all that was written before, nothing of later.
   Files but the last segment don't change any more, so they are linked, or copied to another disk;
-  the last one is copied up to its last whole block. The member writes on meanwhile.
+  the last one is copied as far as it goes, and so is the one that follows it and is not named yet,
+  if there is one (`recovery`). The member writes on meanwhile; a block that is torn by that is cut
+  by whoever reads the backup.
+* A member that runs shares the interpreter with it: bytes are moved and summed up in small pieces.
 * If the member replaces its manifest meanwhile and removes a file of it, the backup begins anew.
 * An incremental backup has only those files that the one before it lacks. It names the directory
   that has each of the others, as a neighbour of its own.
@@ -35,14 +38,13 @@ import msgspec
 from holdfast.errors import CorruptFile, StorageError
 from holdfast.storage import layout, recovery
 from holdfast.storage.files import Readable, RealFiles, sync_directory
-from holdfast.storage.format import block, manifest
-from holdfast.storage.format.block import Block
+from holdfast.storage.format import manifest
 from holdfast.storage.format.manifest import Manifest
 
 INDEX: Final = "backup.json"
 FORMAT_VERSION: Final = 1
 ATTEMPTS: Final = 20
-CHUNK_BYTES: Final = 4 << 20
+CHUNK_BYTES: Final = 1 << 20
 
 OnFile = Callable[[str, int], None]
 """Told each file that is done, and its size."""
@@ -152,6 +154,9 @@ class Backup:
         self.previous = previous
         self.on_file = on_file
         self.part = part
+        self.written: list[str] = []
+        """Files that are not links: they are synced together in the end, for each sync may hold up
+        whatever else is written to the disk."""
         self.known: dict[tuple[str, int, int], Kept] = {}
         if previous is not None:
             for each in read_index(previous).files:
@@ -164,11 +169,12 @@ class Backup:
         named = None if identity is None else recovery.read_manifest(files, identity)
         if identity is None or named is None:
             raise StorageError(str(self.source), "there are no files of a member to back up")
+        following = recovery.following(files, named)  # once it is there, the last is not written to
         for folder in (layout.DATA, layout.CLUSTER):
             (self.target / folder).mkdir(parents=True, exist_ok=True)
         kept = [self._write(layout.MANIFEST, manifest.encode(named))]
         kept.append(self._write(layout.IDENTITY, manifest.encode(identity)))
-        kept += self._keep_all(named)
+        kept += self._keep_all(named, following)
         found = Index(
             identity.member,
             identity.partition_count,
@@ -180,18 +186,23 @@ class Backup:
             parts=self.part.parts,
             cluster=self.part.cluster,
         )
+        for name in self.written:
+            sync(self.target / name)
         for folder in (layout.DATA, layout.CLUSTER):
             sync_directory(self.target / folder)
-        self._write(INDEX, manifest.encode(found))
+        write_synced(self.target / INDEX, manifest.encode(found))
         sync_directory(self.target)
         return found
 
-    def _keep_all(self, named: Manifest) -> list[Kept]:
-        last = layout.segment_name(named.segments[-1])
+    def _keep_all(self, named: Manifest, following: int | None) -> list[Kept]:
+        names = [*layout.files_of(named)]
+        ends = [layout.segment_name(named.segments[-1])]
+        if following is not None:
+            ends.append(layout.segment_name(following))
+            names.append(ends[-1])
         kept = []
-        for name in layout.files_of(named):
-            path = self.source / name
-            each = self._write(name, whole_blocks(path, name)) if name == last else self._keep(name)
+        for name in names:
+            each = self._copy(name) if name in ends else self._keep(name)
             kept.append(each)
             if self.on_file is not None:
                 self.on_file(name, each.size)
@@ -206,7 +217,8 @@ class Backup:
         if known is not None:
             assert self.previous is not None, "who knows of files has a backup before"
             return Kept(name, known.size, known.crc32c, known.directory or self.previous.name)
-        link_or_copy(path, self.target / name)
+        if not is_linked(path, self.target / name):
+            return self._copy(name)
         return Kept(name, size, checksum, "")
 
     def _same(self, path: Path, name: str) -> Kept | None:
@@ -218,20 +230,15 @@ class Backup:
                 return known if there.exists() and there.samefile(path) else None
         return None
 
+    def _copy(self, name: str) -> Kept:
+        shutil.copyfile(self.source / name, self.target / name)
+        self.written.append(name)
+        return Kept(name, *measured(self.target / name), "")
+
     def _write(self, name: str, data: bytes) -> Kept:
-        write_synced(self.target / name, data)
+        (self.target / name).write_bytes(data)
+        self.written.append(name)
         return Kept(name, len(data), google_crc32c.value(data), "")
-
-
-def whole_blocks(path: Path, name: str) -> bytes:
-    """A segment that is being written, up to its last whole block."""
-    data = path.read_bytes()
-    end = 0
-    for each in block.scan(data, name):
-        if not isinstance(each, Block):
-            break
-        end = each.end
-    return data[:end]
 
 
 def measured(path: Path) -> tuple[int, int]:
@@ -244,20 +251,26 @@ def measured(path: Path) -> tuple[int, int]:
     return size, checksum
 
 
-def link_or_copy(path: Path, target: Path) -> None:
-    """Another name for the same file; on another disk, a copy."""
+def is_linked(path: Path, target: Path) -> bool:
+    """Have another name for the same file; whether that is possible."""
     try:
         os.link(path, target)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
             raise
-        copy_synced(path, target)
+        return False
+    return True
 
 
 def copy_synced(path: Path, target: Path) -> None:
     """A copy on stable storage."""
     shutil.copyfile(path, target)
-    with target.open("rb+") as file:
+    sync(target)
+
+
+def sync(path: Path) -> None:
+    """What stands in a file is on stable storage."""
+    with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 

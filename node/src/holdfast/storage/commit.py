@@ -8,11 +8,12 @@ Rules (`design/5`, "Group commit"; `core.effects`)
   promised to others, and mutations of names with `always`. Others count once they are written, so
   that they survive the end of the process; they are synced within a second (`everysec`), or when
   something urgent comes, the segment ends or the log is idle (`off`).
+* A sync is of what was written before it began. Writing goes on meanwhile.
 * `Persisted(n)` speaks of everything up to n. So it waits for the last urgent record up to n.
 
 States
 ------
-    queued ── written ──► written, not synced ── synced ──► stable
+    queued ── written ──► written, not synced ── a sync begins ──► in it ── it ends ──► stable
 
 What can go wrong
 -----------------
@@ -61,7 +62,16 @@ class Body:
 class GroupCommit:
     """What waits to be written, to be synced, to be told."""
 
-    __slots__ = ("_due", "_queue", "_unsynced_urgent", "promised", "queued_bytes", "written")
+    __slots__ = (
+        "_due",
+        "_in_sync",
+        "_in_sync_urgent",
+        "_queue",
+        "_unsynced_urgent",
+        "promised",
+        "queued_bytes",
+        "written",
+    )
 
     def __init__(self) -> None:
         self._queue: deque[Body] = deque()
@@ -73,6 +83,11 @@ class GroupCommit:
         self._due: float | None = None
         """When what is written must be synced; None when nothing waits for that."""
         self._unsynced_urgent = False
+        """Whether anything urgent was written since the last sync began."""
+        self._in_sync = 0
+        """Number of the last record that was written before it."""
+        self._in_sync_urgent = False
+        """Whether the sync that goes on has anything urgent to make stable."""
 
     def add(self, body: Body) -> None:
         """A tick has ended."""
@@ -100,18 +115,24 @@ class GroupCommit:
                 self._due = now + SYNC_EVERY_S
             if body.need is Need.SYNCED:
                 self._unsynced_urgent = True
-        if not self._unsynced_urgent:
+        if not (self._unsynced_urgent or self._in_sync_urgent):
             self.promised = self.written
 
     def must_sync(self, now: float) -> bool:
         """Whether a sync is due."""
         return self._unsynced_urgent or (self._due is not None and now >= self._due)
 
+    def sync_begins(self) -> None:
+        """What is written from now on is not in it."""
+        self._in_sync = self.written
+        self._in_sync_urgent, self._unsynced_urgent, self._due = self._unsynced_urgent, False, None
+
     def synced(self) -> None:
-        """Everything that was written is stable."""
-        self._unsynced_urgent, self._due = False, None
-        self.promised = self.written
+        """Everything that was written before it began is stable."""
+        self._in_sync_urgent = False
+        up_to = self._in_sync if self._unsynced_urgent else self.written
+        self.promised = max(self.promised, up_to)
 
     def wake_at(self) -> float | None:
         """When a sync will be due by itself."""
-        return self._due
+        return 0.0 if self._unsynced_urgent else self._due

@@ -7,8 +7,10 @@ Rules (`core.effects`, `design/5`)
 * The listener is told up to which number everything is persisted: from another thread, or, where
   no sync is needed, from within `write`. Each number is told once, the last of what was written
   together.
-* What needs no sync goes to the file from within `write`, unless the thread is at work: waking a
-  thread takes longer than such a write. While a sync goes on, nothing but the thread waits for it.
+* What is not long goes to the file from within `write`, unless the thread has something to do that
+  must come before: waking a thread takes longer than such a write. The thread is woken for syncs.
+  While one goes on, nothing but the thread waits for it: whatever takes it long is done without
+  the lock, and what was given to it in a moment when it had the lock need not wait for it.
 * `serve` is called now and then from the thread that calls `write`, when that has nothing better to
   do: it writes a slice of a base from what is in memory, if one is due.
 * After `failed` the process must end: what it was told to keep may be lost.
@@ -18,31 +20,32 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from typing import Final, Protocol
 
-from holdfast.core.effects import FragmentRecord, MutationsRecord, Persist, Record
+from holdfast.core.effects import FragmentRecord, MutationsRecord, Persist
 from holdfast.core.events import Image
 from holdfast.core.stores.settings import Durability
 from holdfast.errors import DiskFailed, ForeignFiles, StorageError
 from holdfast.ids import MemberId, PartitionId
-from holdfast.storage import bases, layout, recovery
+from holdfast.storage import layout, recovery
 from holdfast.storage.commit import Body, Need
+from holdfast.storage.feed import ENTRY_BYTES, Feed, Source, user_bytes
 from holdfast.storage.files import Files, replace
 from holdfast.storage.fold import Control, Fold
 from holdfast.storage.format import entries, manifest
-from holdfast.storage.format.entries import Entry, FragmentEntry, MutationsEntry
+from holdfast.storage.format.entries import Entry, Flat
 from holdfast.storage.format.manifest import Identity, Manifest
 from holdfast.storage.log import Log
 from holdfast.storage.recovery import OnDamage, Recovered, Watch
 from holdfast.storage.writer import (
-    BaseBody,
     BeginBase,
     EndBase,
     Limits,
-    Round,
     Seal,
     Settled,
     Task,
@@ -54,12 +57,10 @@ PIECE_BYTES: Final = 1 << 20
 """Length of the records that a copy is made by."""
 BACKLOG_BYTES_MAX: Final = 8 << 20
 """What may wait for the disk before the next slice of a base."""
-AT_ONCE_BYTES_MAX: Final = 256 << 10
+AT_ONCE_BYTES_MAX: Final = 1 << 20
 """What is written without waking the thread."""
 BODY_BYTES: Final = 16 << 20
 """Length of a block after which the next one begins."""
-ENTRY_BYTES: Final = 64
-"""What an entry takes beside its keys and records, about."""
 
 NEEDS: Final = {
     Durability.ALWAYS: Need.SYNCED,
@@ -81,13 +82,6 @@ class Listener(Protocol):
 
     def full(self, full: bool) -> None:
         """Whether there is too little room for more data."""
-
-
-class Source(Protocol):
-    """What is in memory, for a base."""
-
-    def records(self, partition: PartitionId, size: int) -> Iterator[Record]:
-        """Records that sum up to a partition, in pieces of about this size; it may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,51 +188,6 @@ class MemoryEngine:
         self._listener = None
 
 
-def user_bytes(entry: Entry) -> int:
-    """Bytes of keys and records."""
-    if type(entry) is not MutationsEntry:
-        return 0
-    return sum(map(len, entry.keys)) + sum(map(len, entry.records))
-
-
-class Feed:
-    """A round of bases, as the thread that has the data sees it."""
-
-    def __init__(self, due: Round, slice_bytes: int) -> None:
-        self.slice_bytes = slice_bytes
-        self.wanted = due.wanted
-        self.sizes = due.sizes
-        self.current: Iterator[Record] | None = None
-
-    def begin(self, source: Source, limit: int) -> tuple[PartitionId, ...]:
-        """The next set, and its records."""
-        chosen = bases.next_set(self.wanted, self.sizes, limit)
-        self.wanted = self.wanted[len(chosen) :]
-        self.current = (
-            record for partition in chosen for record in source.records(partition, self.slice_bytes)
-        )
-        return chosen
-
-    def slice(self) -> BaseBody | None:
-        """The next records; None when the set has no more."""
-        assert self.current is not None, "a set is begun before it is read"
-        read: list[Entry] = []
-        epochs: dict[PartitionId, int] = {}
-        size = 0
-        for record in self.current:
-            entry = entries.entry_of(record)
-            read.append(entry)
-            size += user_bytes(entry) + ENTRY_BYTES
-            if isinstance(entry, FragmentEntry):
-                epochs[entry.partition] = entry.epoch
-            if size >= self.slice_bytes:
-                break
-        if not read:
-            self.current = None
-            return None
-        return BaseBody(entries.encode(read), len(read), epochs)
-
-
 class FileEngine:
     """Keeps records in files."""
 
@@ -277,8 +226,6 @@ class FileEngine:
         self._writer: Writer | None = None
         self._listener: Listener | None = None
         self._thread: threading.Thread | None = None
-        self._taken = False
-        """Whether the thread has tasks that it has not begun to do."""
         self._closing = False
         self._failure: DiskFailed | None = None
         self._told = 0
@@ -323,7 +270,7 @@ class FileEngine:
 
     def start(self, incarnation: int, listener: Listener) -> None:
         """Begin to write, in a thread."""
-        self.open(incarnation)
+        self.open(incarnation).aside = self._aside
         self._listener = listener
         self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
         self._thread.start()
@@ -349,7 +296,7 @@ class FileEngine:
             named = Manifest(member, *counts, 1, (), ())
         else:
             named = found.manifest
-            self.files.truncate(layout.segment_name(named.segments[-1]), found.end)
+            self._cut(found)
         codec = self.limits.log_codec
         if found is None:
             log = Log(self.files, named, codec=codec)
@@ -362,11 +309,24 @@ class FileEngine:
                 touched=found.touched,
                 codec=codec,
             )
-        if not log.roll():
+        begun = log.roll()
+        if begun:
+            log.sync()
+        if not (begun and log.settle()):
             raise StorageError(layout.DATA, "the disk is full: a segment can't be begun")
         sweep(self.files, log)
+        log.forget()
         self._writer = Writer(self.files, log, self.identity, self.limits)
         return self._writer
+
+    def _cut(self, found: Recovered) -> None:
+        """Take back what is torn, and have the rest on stable storage. The last two segments may
+        not be synced yet: the last one may even have no name yet in the manifest."""
+        *before, last = found.manifest.segments
+        self.files.truncate(layout.segment_name(last), found.end)
+        for number in before[-1:]:
+            name = layout.segment_name(number)
+            self.files.truncate(name, self.files.size(name))
 
     # Writing --------------------------------------------------------------------------------------
 
@@ -380,46 +340,59 @@ class FileEngine:
 
     def _write_now(self, bodies: Sequence[Body]) -> bool:
         """Write from here, if that neither waits nor overtakes anything; whether it did."""
-        if self._thread is None or any(body.need is Need.SYNCED for body in bodies):
-            return False
-        if sum(len(body.data) for body in bodies) > AT_ONCE_BYTES_MAX:
-            return False
-        if not self._working.acquire(blocking=False):
+        if self._thread is None or not self._working.acquire(blocking=False):
             return False
         try:
             writer = self._writer
             assert writer is not None, "the thread begins when everything is ready"
-            with self._lock:
-                if self._waiting or self._taken or self._failure is not None:
-                    return False
-            idle = writer.nothing_due
-            if not writer.write_now(bodies, time.monotonic()):
+            taken = self._take(writer, bodies)
+            if taken is None:
                 return False
+            idle, now = writer.nothing_due, time.monotonic()
+            writer.write_now(taken, now)
+            due = writer.wake_at()
             self._tell(writer)
         except DiskFailed as error:
             self._failure = error
             raise
         finally:
             self._working.release()
-        if idle or writer.log.size >= self.limits.segment_bytes:
+        if idle or (due is not None and due <= now):
             with self._lock:
                 self._lock.notify_all()
         return True
+
+    def _take(self, writer: Writer, bodies: Sequence[Body]) -> list[Body] | None:
+        """These, after those that the thread was given while it had no time for them."""
+        with self._lock:
+            waiting = self._waiting
+            if self._closing or self._failure is not None or not writer.overtakes(waiting):
+                return None
+            given = (*writer.backlog, *waiting, *bodies)
+            taken = [each for each in given if isinstance(each, Body)]
+            if sum(len(body.data) for body in taken) > AT_ONCE_BYTES_MAX:
+                return None
+            if len(taken) > len(bodies):
+                writer.backlog = deque(each for each in writer.backlog if type(each) is not Body)
+                self._waiting = [each for each in waiting if type(each) is not Body]
+            return taken
 
     def bodies_of(self, persists: Sequence[Persist]) -> Iterator[Body]:
         """The records of one step as they will stand in a block, or in some if it is very long.
 
         This is done by the thread that serves clients, for each of their writes.
         """
-        read: list[Entry] = []
+        read: list[Entry | Flat] = []
         touched: dict[PartitionId, int] = {}
-        need, control, size = Need.WRITTEN, 0, 0
+        need, control, size, name = Need.WRITTEN, 0, 0, None
         for persist in persists:
             record = persist.record
             if type(record) is MutationsRecord:
-                entry: Entry = entries.mutations_entry(record)
-                need = max(need, self._needs.get(record.name) or self._need_of(record.name))
-                used = user_bytes(entry)
+                entry: Entry | Flat
+                entry, used = entries.flattened(record)
+                if record.name != name:
+                    name = record.name
+                    need = max(need, self._need_of(name))
                 size += used
                 partition = record.partition
                 touched[partition] = touched.get(partition, ENTRY_BYTES) + used
@@ -435,7 +408,7 @@ class FileEngine:
                 self._user_bytes += size
                 last = persist.sequence
                 yield Body(entries.encode(read), len(read), control, last, need, touched)
-                read, touched, need, control, size = [], {}, Need.WRITTEN, 0, 0
+                read, touched, need, control, size, name = [], {}, Need.WRITTEN, 0, 0, None
         self._user_bytes += size
         if read:
             last = persists[-1].sequence
@@ -506,12 +479,12 @@ class FileEngine:
         assert writer is not None, "the thread begins when everything is ready"
         try:
             while True:
-                tasks, closing = self._wait(writer)
+                self._wait(writer)
                 with self._working:
+                    tasks, closing = self._given()
                     writer.work(tasks, time.monotonic())
                     if closing:
                         writer.close(time.monotonic())
-                    self._taken = False
                     self._tell(writer)
                 if closing:
                     return
@@ -521,7 +494,17 @@ class FileEngine:
             self._fail(DiskFailed(layout.DATA, f"the writer ended: {error!r}"))
             raise
 
-    def _wait(self, writer: Writer) -> tuple[list[Task], bool]:
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """While the thread is in it, the loop may write."""
+        self._working.release()
+        try:
+            yield
+        finally:
+            self._working.acquire()
+
+    def _wait(self, writer: Writer) -> None:
+        """Until there is something to do."""
         with self._lock:
             while not self._waiting and not self._closing:
                 wake = writer.wake_at()
@@ -529,8 +512,11 @@ class FileEngine:
                 if wake is not None and wake <= now:
                     break
                 self._lock.wait(None if wake is None else wake - now)
+
+    def _given(self) -> tuple[list[Task], bool]:
+        """What is to be done, and whether it is time to end."""
+        with self._lock:
             tasks, self._waiting = self._waiting, []
-            self._taken = bool(tasks)
             return tasks, self._closing and not tasks
 
     def _tell(self, writer: Writer) -> None:

@@ -3,26 +3,32 @@
 Rules (`design/5`)
 ------------------
 * A process never appends to a segment of an earlier one: it cuts a torn tail and begins a new one.
-* A new segment counts once the manifest names it. Before that its first block is synced, and so is
-  the whole segment before it.
+* A new segment is written to at once: nobody waits for the sync of the one before it. What was
+  promised on it counts, although no manifest names it yet: its number is the manifest's `next`, by
+  which a recovery finds it.
+* The manifest names it once its first block is synced, and the whole segment before it. Until then
+  no other one begins. A sync is of both, the older one first, and of their names.
+* What may take long is done `aside`: whoever shares the log may write meanwhile.
 * A sync that fails is final: nothing is written or synced by this process any more.
 * What could not be written since the disk is full is cut off again, and tried once more later.
 
 States
 ------
-    open ── a sync or a write fails ──► failed (final)
-         ── the disk is full ─────────► open, nothing written
+    open ── roll ──► rolling ── settle: synced, and named ──► open
+     │ a sync or a write fails            │ no room to name it: still rolling, written to
+     └──► failed (final)                  └──► rolling
 
 What can go wrong
 -----------------
-*A crash between two of these steps.* Then a file is there that no manifest names: it is removed at
-the next start. *The disk is full when a segment is to begin.* The old one goes on, beyond its size.
+*A crash while it is rolling.* The end of the log is in two files then, each of which may be torn
+(`recovery`). *The disk is full when a segment is to begin.* The old one goes on, beyond its size.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import msgspec
@@ -36,6 +42,9 @@ from holdfast.storage.format import block, entries, manifest
 from holdfast.storage.format.block import Codec
 from holdfast.storage.format.entries import FileEntry
 from holdfast.storage.format.manifest import Manifest
+
+Aside = Callable[[], AbstractContextManager[None]]
+"""While it is open, others may write; what is shared is not touched."""
 
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 
@@ -72,13 +81,16 @@ class Log:
         """Bytes of each partition in each segment, about."""
         self.written_bytes = 0
         self.syncs = 0
+        self.segment = named.segments[-1] if named.segments else 0
+        """Number of the open segment."""
+        self.rolling = False
+        """Whether it is not named yet."""
+        self._ended = sequence
+        """Sequence of the last block of the segment before it."""
         self._sizes = {number: sum(each.values()) for number, each in self.touched.items()}
         self._file: File | None = None
-
-    @property
-    def segment(self) -> int:
-        """Number of the open segment."""
-        return self.manifest.segments[-1]
+        self._before: File | None = None
+        """The segment before it, as long as that is not synced."""
 
     @property
     def idle(self) -> bool:
@@ -87,36 +99,44 @@ class Log:
 
     def roll(self) -> bool:
         """Begin a new segment; False when there is no room for one."""
-        if self._file is not None:
-            self.sync()
-        number, old = self.manifest.next, self.manifest
-        named = msgspec.structs.replace(
-            old,
-            next=number + 1,
-            segments=(*old.segments, number),
-            sealed=(*old.sealed, self.sequence) if old.segments else (),
-        )
+        assert not self.rolling, "the last one is named before the next one begins"
+        number = self.manifest.next
         heading = self._heading(number)
         name = layout.segment_name(number)
         try:
             file = self.files.create(name)
             file.write(heading)
-            file.sync()
-            self.files.sync_folder(layout.DATA)
-            self.name(named)
         except OSError as error:
             if not is_full(error):
                 raise DiskFailed(name, f"a segment could not be begun: {error}") from error
             self.files.remove(name)
             return False
-        if self._file is not None:
-            self._file.close()
-        self._file, self.size = file, len(heading)
+        self._before, self._file, self.size = self._file, file, len(heading)
+        self._ended, self.segment, self.rolling = self.sequence, number, True
         self.sequence += 1
-        self.stable = self.sequence
         self.control_count += 1
         self.written_bytes += len(heading)
         self.touched.setdefault(number, {})
+        return True
+
+    def settle(self, aside: Aside = nullcontext) -> bool:
+        """Have the segment that is rolled to named; False when there is no room for that."""
+        assert self.stable > self._ended, "a segment is named once its beginning is stable"
+        old = self.manifest
+        named = msgspec.structs.replace(
+            old,
+            next=self.segment + 1,
+            segments=(*old.segments, self.segment),
+            sealed=(*old.sealed, self._ended) if old.segments else (),
+        )
+        try:
+            self.name(named, aside)
+        except OSError as error:
+            if not is_full(error):
+                reason = f"a segment could not be named: {error}"
+                raise DiskFailed(layout.MANIFEST, reason) from error
+            return False
+        self.rolling = False
         return True
 
     @property
@@ -126,7 +146,7 @@ class Log:
 
     def forget(self) -> None:
         """Know no more of segments than the manifest does."""
-        live = self.manifest.segments
+        live = (*self.manifest.segments, self.segment)
         self.touched = {number: self.touched.get(number, {}) for number in live}
         self._sizes = {number: self._sizes.get(number, 0) for number in live}
 
@@ -139,17 +159,18 @@ class Log:
             entries.encode((entry,)),
             count=1,
             sequence=self.sequence + 1,
-            stable=self.sequence,
+            stable=self.stable,
             control=self.control_count + 1,
         )
 
-    def name(self, named: Manifest) -> None:
+    def name(self, named: Manifest, aside: Aside = nullcontext) -> None:
         """Have this manifest. Until it is renamed, the old one counts whatever happens."""
-        stage(self.files, layout.MANIFEST, manifest.encode(named))
-        try:
-            commit(self.files, layout.MANIFEST)
-        except OSError as error:
-            raise DiskFailed(layout.MANIFEST, f"it could not be replaced: {error}") from error
+        with aside():
+            stage(self.files, layout.MANIFEST, manifest.encode(named))
+            try:
+                commit(self.files, layout.MANIFEST)
+            except OSError as error:
+                raise DiskFailed(layout.MANIFEST, f"it could not be replaced: {error}") from error
         self.manifest = named
 
     def write(self, batch: Sequence[Body]) -> bool:
@@ -207,21 +228,31 @@ class Log:
         self.written_bytes += len(data)
         return True
 
-    def sync(self) -> None:
-        """Everything that was written is on stable storage when this returns."""
+    def sync(self, aside: Aside = nullcontext) -> None:
+        """All that was written before this began is on stable storage when this returns."""
         assert self._file is not None, "a segment is begun before anything is synced"
         if self.stable == self.sequence:
             return
-        try:
-            self._file.sync()
-        except OSError as error:
-            name = layout.segment_name(self.segment)
-            raise DiskFailed(name, f"fsync failed: {error}") from error
+        sequence, files = self.sequence, (self._before, self._file)
+        with aside():
+            try:
+                for each in files:
+                    if each is not None:
+                        each.sync()
+                if self.rolling:
+                    self.files.sync_folder(layout.DATA)
+            except OSError as error:
+                name = layout.segment_name(self.segment)
+                raise DiskFailed(name, f"fsync failed: {error}") from error
+        if self._before is not None:
+            self._before.close()
+            self._before = None
         self.syncs += 1
-        self.stable = self.sequence
+        self.stable = sequence
 
     def close(self) -> None:
         """Write no more; what was written is not synced by this."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        for file in (self._before, self._file):
+            if file is not None:
+                file.close()
+        self._before = self._file = None

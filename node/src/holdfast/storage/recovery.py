@@ -4,8 +4,11 @@ Rules (`design/5`, `design/3` §9)
 ---------------------------------
 * Base files first, then all segments in order. Of a partition, a segment counts if its base begins
   with that segment or before; of everything else, if the control files do.
-* A torn tail is cut at the end of the last segment, and nowhere else. It is torn if no later block
-  says that it was stable (`format.block`): nobody was told of it then.
+* The last segment that the manifest names may be followed by one that it does not name yet: that
+  of the manifest's `next` number (`log`). Together they are the *end* of the log.
+* A torn tail is cut at the end of the log, and nowhere else. It is torn if no later block says that
+  it was stable (`format.block`): nobody was told of it then. What was written into the following
+  segment is cut with it, if it is torn in the one before.
 * Anything else that is not as it was written is *damage*. The policy says what becomes of it:
 
     REFUSE   the member does not start; file and offset are in the error
@@ -31,7 +34,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, Self
+from itertools import chain
+from typing import Final, NamedTuple, Self
+
+import msgspec
 
 from holdfast.core.events import Image
 from holdfast.core.messages import Fragment
@@ -87,6 +93,7 @@ class Recovered:
 
     identity: Identity
     manifest: Manifest
+    """With the segment that follows, if anything counts that stands in it."""
     fold: Fold
     sequence: int = 0
     """Of the last block of the log."""
@@ -107,6 +114,14 @@ class Recovered:
         """What the core is told; the data is moved into it."""
         image = self.fold.image()
         return None if image is None else replace(image, damaged=self.damaged)
+
+
+class Piece(NamedTuple):
+    """A block at the end of the log, or what is none."""
+
+    number: int
+    """Of its segment."""
+    each: Block | Damage
 
 
 # What is read whole -------------------------------------------------------------------------------
@@ -137,6 +152,15 @@ def read_manifest(files: Readable, identity: Identity) -> Manifest | None:
         )
         raise ForeignFiles(layout.MANIFEST, reason)
     return manifest
+
+
+def following(files: Readable, named: Manifest) -> int | None:
+    """The segment that is written to and not named yet; None when there is none."""
+    try:
+        files.size(layout.segment_name(named.next))
+    except FileNotFoundError:
+        return None
+    return named.next
 
 
 def recover(
@@ -226,7 +250,11 @@ class Loader:
             for partition in base.partitions:
                 self.since[PartitionId(partition)] = base.since
         self.control_since = 0 if manifest.control is None else manifest.control.since
-        self.total = sum(self._size(name) for name in layout.files_of(manifest))
+        names = tuple(layout.files_of(manifest))
+        self.following = following(files, manifest)
+        if self.following is not None:
+            names += (layout.segment_name(self.following),)
+        self.total = sum(self._size(name) for name in names)
         self.done = self.shown = 0
         self.doubted: dict[PartitionId, None] = {}
         self.doubted_segment = -1
@@ -242,12 +270,15 @@ class Loader:
             found.fold.control = self._control()
             found.fold.written = True
         bases = [layout.base_name(base.number) for base in found.manifest.bases]
-        segments = [layout.segment_name(number) for number in found.manifest.segments]
+        *sealed, last = found.manifest.segments
+        end = (last,) if self.following is None else (last, self.following)
+        segments = [layout.segment_name(number) for number in (*sealed, *end)]
         with Ahead(self.files, (*bases, *segments)) as ahead:
             for base in found.manifest.bases:
                 self._load_base(base, ahead)
-            for place, number in enumerate(found.manifest.segments):
-                self._load_segment(place, number, ahead)
+            for number, sequence in zip(sealed, found.manifest.sealed, strict=True):
+                self._load_segment(number, sequence, ahead)
+            self._load_end(end, ahead)
         if self.gap is not None:
             raise self.gap
         self._doubt()
@@ -321,44 +352,61 @@ class Loader:
 
     # Segments -------------------------------------------------------------------------------------
 
-    def _load_segment(self, place: int, number: int, ahead: Ahead) -> None:
+    def _load_segment(self, number: int, sequence: int, ahead: Ahead) -> None:
+        """One that was synced, and has ended with this block."""
         name = layout.segment_name(number)
-        last = place == len(self.found.manifest.segments) - 1
         data = self._read(name, ahead)
-        self.found.end = len(data)
-        blocks = block.scan(data, name)
-        for each in blocks:
+        for each in block.scan(data, name):
             if isinstance(each, Block):
                 self._load_block(each, name, number)
-                continue
-            if last and each.offset:
-                rest = tuple(blocks)
-                if is_torn(rest, self.found.sequence):
-                    self.found.end = each.offset
-                    self.found.torn_bytes = len(data) - each.offset
-                    return
-                blocks = iter(rest)
-                self._load_rest(each, rest, name, number)
-                return
-            self._damaged_log(number, CorruptFile(name, each.reason, offset=each.offset))
-        if not last and self.found.sequence != self.found.manifest.sealed[place]:
+            else:
+                self._damaged_log(number, CorruptFile(name, each.reason, offset=each.offset))
+        if self.found.sequence != sequence:
             reason = f"it ends with block {self.found.sequence}, which is not the last one"
             self._damaged_log(number, CorruptFile(name, reason, offset=len(data)))
 
-    def _load_rest(
-        self, damage: Damage, rest: Sequence[Block | Damage], name: str, number: int
-    ) -> None:
-        """Damage in the last segment, good blocks behind it, and perhaps a torn tail after all."""
-        self._damaged_log(number, CorruptFile(name, damage.reason, offset=damage.offset))
-        for place, each in enumerate(rest):
+    def _load_end(self, numbers: Sequence[int], ahead: Ahead) -> None:
+        """The end of the log; it may be torn anywhere but in the heading of its first segment."""
+        pieces: Iterator[Piece] = chain.from_iterable(self._pieces(each, ahead) for each in numbers)
+        while (piece := next(pieces, None)) is not None:
+            number, each = piece
+            if self._may_be_torn(number, each):
+                later = tuple(pieces)
+                rest = (each, *(piece.each for piece in later))
+                if is_torn(rest, self.found.sequence):
+                    self.found.torn_bytes = sum(each.end - each.offset for each in rest)
+                    return
+                pieces = iter(later)
+            self._go_on(number)
+            name = layout.segment_name(number)
             if isinstance(each, Block):
                 self._load_block(each, name, number)
-            elif is_torn(rest[place + 1 :], self.found.sequence):
-                self.found.end = each.offset
-                self.found.torn_bytes = rest[-1].end - each.offset
-                return
             else:
                 self._damaged_log(number, CorruptFile(name, each.reason, offset=each.offset))
+            self.found.end = each.end
+
+    def _pieces(self, number: int, ahead: Ahead) -> Iterator[Piece]:
+        name, synced = layout.segment_name(number), number != self.following
+        scanned = block.scan(self._read(name, ahead), name, synced=synced)
+        return (Piece(number, each) for each in scanned)
+
+    def _may_be_torn(self, number: int, each: Block | Damage) -> bool:
+        """Whether this is not what should follow, at a place where that may be."""
+        begins = number != self.found.manifest.segments[-1]
+        if isinstance(each, Block):
+            return begins and each.sequence != self.found.sequence + 1
+        return begins or each.offset > 0
+
+    def _go_on(self, number: int) -> None:
+        """What stands in the following segment counts: so does that."""
+        named = self.found.manifest
+        if number != named.segments[-1]:
+            self.found.manifest = msgspec.structs.replace(
+                named,
+                next=number + 1,
+                segments=(*named.segments, number),
+                sealed=(*named.sealed, self.found.sequence),
+            )
 
     def _load_block(self, each: Block, name: str, number: int) -> None:
         found = self.found

@@ -68,7 +68,9 @@ class Examiner:
         self.manifest = manifest
         self.found = found
         self.watch = watch
-        self.names = tuple(layout.files_of(manifest))
+        following = recovery.following(files, manifest)
+        self.following = "" if following is None else layout.segment_name(following)
+        self.names = tuple(filter(None, (*layout.files_of(manifest), self.following)))
         self.total = sum(self._size(name) for name in self.names)
 
     def examine(self) -> None:
@@ -115,14 +117,15 @@ class Examiner:
     def _blocks(self, data: bytes, name: str) -> None:
         last = name == layout.segment_name(self.manifest.segments[-1])
         damages = tuple(self._good(data, name))
-        if last and damages and damages[-1].end == len(data) and damages[-1].offset:
+        may_be_torn = bool(damages) and damages[-1].end == len(data)
+        if may_be_torn and (name == self.following or (last and damages[-1].offset)):
             damages = damages[:-1]  # a torn tail, or damage that the recovery knows to tell from it
         for each in damages:
             self.found.problems.append(CorruptFile(name, each.reason, offset=each.offset))
 
     def _good(self, data: bytes, name: str) -> Iterator[Damage]:
         """Count what is good, and hand on what is not."""
-        for each in block.scan(data, name):
+        for each in block.scan(data, name, synced=name != self.following):
             if isinstance(each, Damage):
                 yield each
                 continue

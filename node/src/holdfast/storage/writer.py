@@ -4,8 +4,11 @@ Rules (`design/5`)
 ------------------
 * `Task`s are done in the order in which they were given. So a base that ends after a body was
   written is named after the log is stable up to that body (`bases`).
-* What needs no sync may be written from another thread than the usual one (`write_now`), one at a
-  time: whoever calls has the lock of the engine. Syncs, rolls and bases are the usual thread's.
+* Bodies may be written from another thread than the usual one (`write_now`), one at a time: whoever
+  calls has the lock of the engine. Syncs, rolls and bases are the usual thread's. It lets the lock
+  go (`aside`) for whatever takes long: syncs, names, bases.
+* So a body may be written before tasks that were given earlier, but not before a segment is begun
+  for a base: that counts since then.
 * Whoever is told that a record is persisted is told once for all that were written together.
 * When nothing was written for a second, a mark says that everything is stable, so that a torn tail
   can be told from damage (`recovery`).
@@ -23,6 +26,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,7 +42,7 @@ from holdfast.storage.format import block, entries, manifest
 from holdfast.storage.format.block import Codec
 from holdfast.storage.format.entries import DROPPED, FileEntry
 from holdfast.storage.format.manifest import Base, ControlFiles, Identity
-from holdfast.storage.log import Log, is_full
+from holdfast.storage.log import Aside, Log, is_full
 
 SPACE_EVERY_S: Final = 1.0
 HEALED: Final = 1.25
@@ -135,6 +139,8 @@ class Writer:
         self.identity = identity
         self.limits = limits
         self.commit = GroupCommit()
+        self.aside: Aside = nullcontext
+        """What lets others write for a while."""
         self.full = False
         self.base_bytes = 0
         """Bytes written into bases."""
@@ -147,7 +153,7 @@ class Writer:
         self._base: OpenBase | None = None
         self._look_at = 0.0
         self._roll_at = 0.0
-        """Not before this: there was no room for a segment."""
+        """Not before this: there was no room for a segment, or to name it."""
         self._mark_at: float | None = None
 
     @property
@@ -159,36 +165,41 @@ class Writer:
         """Do these, and what is due; `DiskFailed` is final."""
         self.backlog.extend(tasks)
         self.look(now)
-        while self.backlog:
-            task = self.backlog.popleft()
-            if isinstance(task, Body):
-                self.commit.add(task)
-                if self.backlog and isinstance(self.backlog[0], Body):
-                    continue
-            if not self._write(now):
-                if not isinstance(task, Body):
-                    self.backlog.appendleft(task)
+        while self._take_bodies(now) and self.backlog:
+            task = self.backlog[0]
+            if isinstance(task, BeginBase | Seal) and not self._settle(now):
+                self.full, self._look_at = True, now + SPACE_EVERY_S
                 break
-            if not isinstance(task, Body):
-                self._do(task)
-        else:
-            self._write(now)
+            self.backlog.popleft()
+            self._do(task, now)
         if self.commit.must_sync(now):
             self._sync()
+        if now >= self._roll_at:
+            self._settle(now)
         self._mark(now)
         self._look_for_round()
 
-    def write_now(self, bodies: Sequence[Body], now: float) -> bool:
-        """Write bodies that need no sync, if nothing waits before them; whether they are taken."""
-        if self.backlog or self.commit.queued_bytes or self.full:
-            return False
+    def _take_bodies(self, now: float) -> bool:
+        """Write what comes before the next task; False when there is no room for that."""
+        while self.backlog and isinstance(body := self.backlog[0], Body):
+            self.commit.add(body)
+            self.backlog.popleft()
+        return self._write(now)
+
+    def write_now(self, bodies: Sequence[Body], now: float) -> None:
+        """Write bodies at once; a sync may be due then."""
         for body in bodies:
             self.commit.add(body)
         batch = self.commit.next()
         if len(batch) == len(bodies) and self.log.write(batch):
             self.commit.wrote(batch, now)
             self._mark_at = now + SYNC_EVERY_S
-        return True
+
+    def overtakes(self, waiting: Sequence[Task]) -> bool:
+        """Whether bodies may be written now, once those are that wait here and there."""
+        if self.commit.queued_bytes or self.full:
+            return False
+        return not any(isinstance(each, BeginBase) for each in (*self.backlog, *waiting))
 
     @property
     def nothing_due(self) -> bool:
@@ -198,7 +209,7 @@ class Writer:
     def wake_at(self) -> float | None:
         """When there will be something to do, if nothing comes."""
         times = [self.commit.wake_at(), self._mark_at]
-        if self.log.size >= self.limits.segment_bytes:
+        if self.log.rolling or self.log.size >= self.limits.segment_bytes:
             times.append(self._roll_at)
         if self.commit.queued_bytes or self.full:
             times.append(self._look_at)
@@ -221,6 +232,7 @@ class Writer:
         self._sync()
         self.log.mark()
         self._sync()
+        self._settle(now)
         if self._base is not None:
             self._give_up(self._base)
             self._base = None
@@ -242,8 +254,7 @@ class Writer:
     def _write(self, now: float) -> bool:
         """Everything that is queued; False when there is no room."""
         while True:
-            if self.log.size >= self.limits.segment_bytes and now >= self._roll_at:
-                self._roll_at = 0.0 if self._roll() else now + SPACE_EVERY_S
+            self._roll_if_long(now)
             batch = self.commit.next()
             if not batch:
                 return True
@@ -253,13 +264,22 @@ class Writer:
             self.commit.wrote(batch, now)
             self._mark_at = now + SYNC_EVERY_S
 
-    def _roll(self) -> bool:
-        begun = self.log.roll()
-        self.commit.synced()
-        return begun
+    def _roll_if_long(self, now: float) -> None:
+        if self.log.rolling or self.log.size < self.limits.segment_bytes or now < self._roll_at:
+            return
+        self._roll_at = 0.0 if self.log.roll() else now + SPACE_EVERY_S
+
+    def _settle(self, now: float) -> bool:
+        """Have the last segment named; False when there is no room for that."""
+        if self.log.rolling:
+            self._sync()
+            settled = self.log.settle(self.aside)
+            self._roll_at = 0.0 if settled else now + SPACE_EVERY_S
+        return not self.log.rolling
 
     def _sync(self) -> None:
-        self.log.sync()
+        self.commit.sync_begins()
+        self.log.sync(self.aside)
         self.commit.synced()
 
     def _mark(self, now: float) -> None:
@@ -268,7 +288,8 @@ class Writer:
         self._mark_at = None
         if not self.log.idle:
             self._sync()
-        self.log.mark()
+        if self.log.idle:
+            self.log.mark()
 
     # Bases ----------------------------------------------------------------------------------------
 
@@ -284,30 +305,40 @@ class Writer:
             self._round_open = True
             self.round = Round(wanted, bases.sizes_of(log.manifest, log.touched))
 
-    def _do(self, task: Task) -> None:
+    def _do(self, task: Task, now: float) -> None:
         match task:
             case BeginBase():
                 self._begin(task)
             case BaseBody():
-                self._add(task)
+                with self.aside():
+                    self._add(task)
             case EndBase(last=last):
                 self._end()
                 self._round_open = not last
             case Seal(done=done):
-                self._roll()
-                done()
+                self._seal(done, now)
             case Settled():
                 self._sign(unsure=False)
             case _:  # pragma: no cover
                 raise AssertionError("bodies go to the log")
 
+    def _seal(self, done: Callable[[], None], now: float) -> None:
+        """Where there is no room for a segment, the last one is whole up to here all the same."""
+        if self.log.roll():
+            self._settle(now)
+        done()
+
     def _begin(self, task: BeginBase) -> None:
-        if not self._roll():
+        if not self.log.roll():
             self._base = OpenBase(0, 0, ())
             return
-        log = self.log
-        base = self._base = OpenBase(log.segment, log.segment, task.partitions)
+        number = self.log.segment
+        base = self._base = OpenBase(number, number, task.partitions)
         base.stable = task.control.stable is not None
+        with self.aside():
+            self._open(base, task)
+
+    def _open(self, base: OpenBase, task: BeginBase) -> None:
         heading = FileEntry(
             "base",
             base.number,
@@ -362,22 +393,26 @@ class Writer:
             return
         self._sync()
         try:
-            base.file.sync()
-            base.file.close()
-            self.files.sync_folder(layout.DATA)
+            with self.aside():
+                base.file.sync()
+                base.file.close()
+                self.files.sync_folder(layout.DATA)
             self._name(base)
         except OSError as error:
             self._no_room(base, error)
             return
         self.bases_done += 1
-        sweep(self.files, self.log)
+        with self.aside():
+            sweep(self.files, self.log)
+        self.log.forget()
 
     def _name(self, base: OpenBase) -> None:
         control = ControlFiles(base.number, base.since, base.stable)
         named = Base(
             base.number, base.since, tuple(base.epochs), tuple(base.epochs.values()), base.size
         )
-        self.log.name(bases.with_base(self.log.manifest, named, control, self.log.touched))
+        log = self.log
+        log.name(bases.with_base(log.manifest, named, control, log.touched), self.aside)
 
     def _no_room(self, base: OpenBase, error: OSError) -> None:
         if not is_full(error):
@@ -393,10 +428,10 @@ class Writer:
 
 
 def sweep(files: Files, log: Log) -> None:
-    """Remove what the manifest does not name."""
-    named = frozenset((*layout.files_of(log.manifest), layout.MANIFEST))
+    """Remove what does not count."""
+    last = layout.segment_name(log.segment)
+    named = frozenset((*layout.files_of(log.manifest), layout.MANIFEST, last))
     for folder in (layout.DATA, layout.CLUSTER):
         for each in files.list(folder):
             if f"{folder}/{each}" not in named:
                 files.remove(f"{folder}/{each}")
-    log.forget()

@@ -67,6 +67,7 @@ class Application:
         app.include_router(CopyRoutes(member, PROBLEMS, slices, sessions).router)
         _describe_problems(app)
         app.add_api_route("/docs", _manual(app), methods=["GET"], include_in_schema=False)
+        _make_routes(app)
         self.app: App = app
 
     def stop(self) -> None:
@@ -77,6 +78,14 @@ class Application:
     async def close(self) -> None:
         """Nothing is asked any more."""
         await self.peers.close()
+
+
+def _make_routes(app: FastAPI) -> None:
+    """The framework makes them when it first looks for one, which takes so long that applications
+    would notice."""
+    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in app.routes:
+        route.matches(scope)
 
 
 def _manual(app: FastAPI) -> Callable[[], Awaitable[HTMLResponse]]:

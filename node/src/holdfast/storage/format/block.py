@@ -133,9 +133,10 @@ def decompress(packed: bytes, codec: int, raw: int) -> bytes:
     return packed
 
 
-def scan(data: bytes, file: str) -> Iterator[Block | Damage]:
-    """Everything in a file, in order: good blocks, and what lies between them."""
-    if data[:2] == MAGIC and len(data) > 2 and data[2] > FORMAT_VERSION:
+def scan(data: bytes, file: str, *, synced: bool = True) -> Iterator[Block | Damage]:
+    """Everything in a file, in order: good blocks, and what lies between them. What was never
+    synced may be torn at its beginning, so that no version can be read from it."""
+    if synced and data[:2] == MAGIC and len(data) > 2 and data[2] > FORMAT_VERSION:
         reason = f"written in version {data[2]} of the format; this is version {FORMAT_VERSION}"
         raise NewerFormat(file, reason, offset=0)
     offset, end = 0, len(data)

@@ -24,7 +24,6 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -46,9 +45,8 @@ from holdfast.errors import CorruptFile, TableError
 from holdfast.ids import PartitionId, Term, Version
 
 DROPPED: Final = -1
-PLAIN: Final = bytes((0, EXPIRES))
-"""The flags that a string has."""
-_FLAGS: Final = itemgetter(FLAGS_AT)
+NOT_PLAIN: Final = 0xFF & ~EXPIRES
+"""The flags that a string has not."""
 
 
 class FileEntry(msgspec.Struct, frozen=True, array_like=True, tag=0):
@@ -115,6 +113,9 @@ class MutationsEntry(msgspec.Struct, array_like=True, tag=5, gc=False):
         return tuple(zip(self.keys, self.records, strict=True))
 
 
+Flat = tuple[object, ...]
+"""A `MutationsEntry` as it is encoded, its number first. There is one for each fragment that a tick
+has changed, so that it counts how long it takes to make."""
 Entry = FileEntry | MembershipEntry | RowsEntry | StableEntry | FragmentEntry | MutationsEntry
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -140,29 +141,35 @@ def entry_of(record: Record) -> Entry:
 
 
 def mutations_entry(record: MutationsRecord) -> MutationsEntry:
-    """The entry of mutations. Most have one: no need to turn a table of one row."""
-    mutations = record.mutations
-    keys: tuple[bytes, ...]
-    records: tuple[bytes, ...]
-    if len(mutations) == 1:
-        key, made = mutations[0]
-        keys, records, plain = (key,), (made,), made[FLAGS_AT] in PLAIN
-    else:
-        keys, records = zip(*mutations, strict=True) if mutations else ((), ())
-        plain = not bytes(map(_FLAGS, records)).translate(None, PLAIN)
-    stand = record.stand.stand
-    return MutationsEntry(
+    """The entry of mutations."""
+    flat, _ = flattened(record)
+    return MutationsEntry(*flat[1:])  # type: ignore[arg-type]  # its own fields, in their order
+
+
+def flattened(record: MutationsRecord) -> tuple[Flat, int]:
+    """The entry of mutations, and how long their keys and records are."""
+    keys, records, size, plain = [], [], 0, True
+    for key, made in record.mutations:
+        keys.append(key)
+        records.append(made)
+        size += len(key) + len(made)
+        if made[FLAGS_AT] & NOT_PLAIN:
+            plain = False
+    standing = record.stand
+    stand = standing.stand
+    return (
+        5,
         record.partition,
         record.generation,
         record.name,
         record.index,
         record.clean,
         (stand.epoch, stand.counter, stand.entries),
-        record.stand.lineage,
+        standing.lineage,
         plain,
         keys,
         records,
-    )
+    ), size
 
 
 def record_of(entry: Entry) -> Record:
@@ -195,7 +202,7 @@ def is_control(entry: Entry) -> bool:
     return not isinstance(entry, MutationsEntry)
 
 
-def encode(entries: Iterable[Entry]) -> bytes:
+def encode(entries: Iterable[Entry | Flat]) -> bytes:
     """The body of a block."""
     return _ENCODER.encode(list(entries))
 
