@@ -60,6 +60,7 @@ nobody has asked for is loaded later."""
 REFUSED_PATIENCE_SECONDS: Final = 5.0
 DRAIN_LOOKS: Final = 50
 GC_THRESHOLDS: Final = (100_000, 20, 50)
+LOOKS: Final = "has what it had, and looks for its cluster"
 LASTING: Final = ("IllegalArgument", "UnsupportedOperation")
 """Refusals of the master that don't pass with time."""
 
@@ -102,6 +103,7 @@ def run(
 
 async def _live(settings: Settings, http: HttpServer | None, supervisor_fd: int | None) -> Exit:
     options = settings.options
+    gc.set_threshold(*GC_THRESHOLDS)
     line = None if supervisor_fd is None else await Lifeline.connect(supervisor_fd)
     try:
         listeners = bind_all(
@@ -156,6 +158,7 @@ class Life:
         member.driver.listen(logs.tell)
         member.driver.listen(self._on_notice)
         await member.start(self._on_refused_link)
+        loop.call_soon(LOG.info, LOOKS)  # after the turn in which the node took what was loaded
         self._tell_where()
         tasks = [loop.create_task(self._watch_end()), loop.create_task(self._watch_ready())]
         if self._line is not None:
@@ -163,7 +166,6 @@ class Life:
             tasks.append(loop.create_task(self._watch_supervisor(self._line)))
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
         code = await self._over
         for task in (*tasks, self._leaving):
             if task is not None:

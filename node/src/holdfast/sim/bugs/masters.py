@@ -156,7 +156,7 @@ BUGS: Final = (
         "change-not-checked-again",
         "A state is changed although members left, or the table moved on, after it was prepared.",
         partial(replaced, Transition, "_lock", applies_unchecked),
-        start=5,
+        start=250,
     ),
     Bug(
         "kind-not-known",
