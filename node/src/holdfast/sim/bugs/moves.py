@@ -119,6 +119,7 @@ BUGS: Final = (
         "repair-levels-all",
         "Where the state gives back and nothing else, a missing copy makes everybody level.",
         partial(replaced, rebalancing, "fill", assign),
+        start=100,
     ),
     Bug(
         "source-drops-early",
