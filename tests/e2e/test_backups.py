@@ -13,10 +13,18 @@ from tests.e2e.kubernetes import SECONDS
 KEYS: Final = 500
 RESTORE_SECONDS: Final = SECONDS
 CLIENT: Final = """
-import socket, sys
+import socket, sys, time
 host, verb, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-wrong = []
-with socket.create_connection((host, 6379), timeout=60) as s:
+wrong, pause = [], 0.2
+def connected(tries):  # a Service that was just made may not be reachable from everywhere
+    try:
+        return socket.create_connection((host, 6379), timeout=60)
+    except ConnectionRefusedError:
+        if not tries:
+            raise
+    time.sleep(pause)
+    return connected(tries - 1)
+with connected(100) as s:
     f = s.makefile("rwb")
     for i in range(count):
         key, value = b"kept:%d" % i, b"value-%d" % i
