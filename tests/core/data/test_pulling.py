@@ -82,14 +82,14 @@ def test_key_that_the_owner_has_not_is_removed() -> None:
 
 def test_copy_without_anything_gets_everything_page_by_page() -> None:
     cluster = grid(A, B, None)
-    for number in range(4):
-        write(cluster, f"key{number}", value="x" * 150_000)
+    for number in range(8):
+        write(cluster, f"key{number}", value="x" * 40_000)
     cluster.run(50)
     cluster.sent.clear()
     cluster.migrate(moved(None, 2, C))
     cluster.run(600)
     assert ways(cluster, C) == [Way.WHOLE]
-    assert [pull.position for pull in cluster.messages(SyncPull)] == [0, 2]
+    assert [pull.position for pull in cluster.messages(SyncPull)] == [0, 2, 4, 6]
     assert same(cluster)
 
 

@@ -65,7 +65,9 @@ from holdfast.core.messages import Origin
 from holdfast.core.stores.fragment import Fragment
 from holdfast.ids import MemberId, PartitionId
 
-PAGE_BYTES: Final = 1 << 18
+PAGE_BYTES: Final = 1 << 16
+"""A client that asks meanwhile waits for the pages that came before it: for those of as many
+partitions as are brought at a time."""
 PLAN_BYTES: Final = 1 << 18
 """What a plan may carry itself of changed records."""
 ENTRY_BYTES: Final = 48
