@@ -339,7 +339,8 @@ class FileEngine:
             self._give(bodies)
 
     def _write_now(self, bodies: Sequence[Body]) -> bool:
-        """Write from here, if that neither waits nor overtakes anything; whether it did."""
+        """Write from here, if that waits for nothing and overtakes no base's beginning; whether it
+        did."""
         if self._thread is None or not self._working.acquire(blocking=False):
             return False
         try:
