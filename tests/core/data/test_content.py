@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.data.content import (
+    changes_of,
     differing_leaves,
     digest_of,
     keys_in,
@@ -169,6 +170,28 @@ def test_lock_of_a_key_goes_with_it_and_so_does_that_there_is_none() -> None:
     for key, each in zip((b"a", b"b"), locks, strict=True):
         other.apply(key, each)
     assert other.locks == held.locks
+
+
+def test_of_what_was_changed_goes_what_it_is_now() -> None:
+    held = fragment({b"a": 3, b"untouched": 1})
+    held.counter = 7
+    gone = build(version(4), Kind.GONE, NEVER, b"")
+    lock = build(version(5), Kind.LOCK, NEVER, bytes(8))
+    found = changes_of(held, ((b"a", record(1)), (b"b", record(2)), (b"b", gone), (b"c", lock)))
+    assert found[0] == (b"a", record(3))
+    assert [key for key, _ in found] == [b"a", b"b", b"c"]
+    assert [kind_of(each) for _, each in found[1:]] == [Kind.GONE, Kind.LOCK]
+
+
+def test_of_a_fragment_that_was_emptied_goes_that_and_all_that_is_there_now() -> None:
+    held = fragment({b"kept": 5, b"new": 9})
+    emptied = build(version(7), Kind.EMPTIED, NEVER, b"")
+    mutations = ((b"old", record(2)), (b"", emptied), (b"later", record(8)))
+    found = changes_of(held, mutations)
+    copy = fragment({b"old": 1, b"older": 1})
+    for key, each in found:
+        copy.apply(key, each)
+    assert copy.records == held.records
 
 
 def test_tree_follows_more_keys_than_are_noted() -> None:

@@ -93,6 +93,25 @@ def test_copy_without_anything_gets_everything_page_by_page() -> None:
     assert same(cluster)
 
 
+def test_what_is_emptied_while_it_comes_is_so_on_disk_as_well() -> None:
+    """1. Pages go to C. 2. Everything is removed, and one key is written. 3. C ends, and finds in
+    its files what it had in memory, not what the pages had brought before."""
+    cluster = grid(A, B, None, persistent=True)
+    for number in range(8):
+        write(cluster, f"key{number}", value="x" * 40_000)
+    cluster.run(50)
+    cluster.migrate(moved(None, 2, C))
+    cluster.run_until(lambda: bool(cluster.messages(SyncPage, to=C)))
+    write(cluster, "before")
+    cluster.command(A, "FLUSHALL", session=99)
+    write(cluster, "after")
+    cluster.run(600)
+    assert same(cluster)
+    assert cluster.value(C, "after") == b"v"
+    found = cluster.disks[C].data[P][b"default"].fragment
+    assert found.records == cluster.copy(C).fragment.records
+
+
 def test_listing_of_many_keys_comes_page_by_page() -> None:
     cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=50_000)
     assert cluster.reply(A, "SET common 1") == b"+OK\r\n"

@@ -13,7 +13,15 @@ from holdfast.core.data.merkle import Tree, differing, hash_of
 from holdfast.core.data_messages import Mutations
 from holdfast.core.stores.fragment import TOKEN_BYTES, Fragment
 from holdfast.core.stores.incoming import Incoming
-from holdfast.core.stores.record import ABSENT, NEVER, Kind, build, version_at
+from holdfast.core.stores.record import (
+    ABSENT,
+    FLAGS_AT,
+    NEVER,
+    Kind,
+    build,
+    kind_of,
+    version_at,
+)
 from holdfast.errors import MessageError
 
 
@@ -80,6 +88,29 @@ def records_of(fragment: Fragment, keys: Iterable[bytes]) -> Mutations:
     listed = tuple(keys)
     locks = ((key, lock_or_free(fragment, key)) for key in listed)
     return (*((key, record_or_gone(fragment, key)) for key in listed), *locks)
+
+
+def changes_of(fragment: Fragment, mutations: Mutations) -> Mutations:
+    """What has become of all that these have changed, by now: of keys, of locks, and of every key
+    there is if they emptied it."""
+    emptied: Mutations = ()
+    keys: dict[bytes, None] = {}
+    locks: dict[bytes, None] = {}
+    for key, record in mutations:
+        if record[FLAGS_AT]:  # a plain string's are zero
+            kind = kind_of(record)
+            if kind is Kind.LOCK:
+                locks[key] = None
+                continue
+            if kind is Kind.EMPTIED:
+                emptied, keys = ((key, record),), dict.fromkeys(fragment.records)
+                continue
+        keys[key] = None
+    return (
+        *emptied,
+        *((key, record_or_gone(fragment, key)) for key in keys),
+        *((key, lock_or_free(fragment, key)) for key in locks),
+    )
 
 
 def version_now(fragment: Fragment) -> bytes:

@@ -45,7 +45,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from holdfast.core.context import Context
-from holdfast.core.data.content import differing_leaves, keys_in, records_of
+from holdfast.core.data.content import changes_of, differing_leaves, keys_in, records_of
 from holdfast.core.data.copies import Copy, Holding, lineage_of
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.journal import Gap, Journal
@@ -251,10 +251,10 @@ class Giving:
         return FragmentPlan(stand, Way.LEAVES, (), locks, leaves, depth)
 
     def _changes(self, copy: Copy, known: Known) -> Mutations | None:
-        keys = copy.journal.since(known)
-        if isinstance(keys, Gap) or b"" in keys:
+        missed = copy.journal.since(known)
+        if isinstance(missed, Gap) or any(not key for key, _ in missed):
             return None  # the empty key stands for all of them: it was EMPTIED
-        records = records_of(copy.fragment, keys)
+        records = changes_of(copy.fragment, missed)
         size = sum(len(key) + len(record) for key, record in records)
         return records if size <= PLAN_BYTES else None
 

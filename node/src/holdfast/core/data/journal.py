@@ -184,13 +184,14 @@ class Journal:
         """Mutations up to `counter` were missed, at least one of them: what was kept is no use."""
         self._restart(max(counter, self._next - 1))
 
-    def since(self, known: Known) -> tuple[bytes, ...] | Gap:
-        """The keys whose records bring a replica that claims this up to date, each once."""
+    def since(self, known: Known) -> Sequence[tuple[bytes, bytes]] | Gap:
+        """The mutations that a replica which claims this lacks, oldest first."""
         point = known.whole
         ahead = point.counter >= self._next or known.reached.counter >= self._next
         if ahead or not self._covers(point) or not self._lineage.includes(known):
             return Gap(self.oldest)
-        return tuple(dict.fromkeys(self._keys[point.counter - self._base :]))
+        start = point.counter - self._base
+        return tuple(zip(self._keys[start:], self._payloads[start:], strict=True))
 
     def up_to(self, last: int, size_max_bytes: int) -> tuple[tuple[bytes, bytes], ...]:
         """Mutations that end with that number, as many as fit, and one in any case: a part of the

@@ -333,8 +333,7 @@ class Pulling:
         incoming = copy.receive()
         self._take(holding, copy, incoming, page.records)
         wanted, absent = self._compare(incoming, page, plan.depth)
-        incoming.remove(absent)
-        self.replicas.persist_keys(holding, copy, absent)
+        self.replicas.persist_changes(holding, copy, incoming.remove(absent))
         if not page.next:
             wanted += tuple(key for key in incoming.wanted if key not in wanted)
         if wanted:
@@ -356,7 +355,7 @@ class Pulling:
         if copy.arrival is not None:
             copy.arrival.touch()
         incoming.block(records)
-        self.replicas.persist_keys(holding, copy, [key for key, _ in records])
+        self.replicas.persist_changes(holding, copy, records)
 
     def _take_locks(
         self, holding: Holding, copy: Copy, incoming: Incoming, locks: Mutations
@@ -364,7 +363,7 @@ class Pulling:
         """The owner's locks, and no others."""
         self._take(holding, copy, incoming, locks)
         freed = incoming.free_others(key for key, _ in locks)
-        self.replicas.persist_keys(holding, copy, freed)
+        self.replicas.persist_changes(holding, copy, freed)
 
     def _compare(
         self, incoming: Incoming, page: SyncPage, depth: int

@@ -25,17 +25,23 @@ What can go wrong
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from holdfast.core.context import Context
-from holdfast.core.data.content import records_of
+from holdfast.core.data.content import changes_of
 from holdfast.core.data.copies import Copy, Holding, lineage_of, vector_of
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.streams import Stay
 from holdfast.core.data.vectors import UNKNOWN_LINEAGE
-from holdfast.core.data_messages import BackupAck, BackupFrame, MutationRun, ReplicaCheck
+from holdfast.core.data_messages import (
+    BackupAck,
+    BackupFrame,
+    MutationRun,
+    Mutations,
+    ReplicaCheck,
+)
 from holdfast.core.messages import Origin
 from holdfast.ids import PartitionId
 
@@ -232,7 +238,7 @@ class Replicas:
         if incoming is not None:
             for key, record in run.mutations:
                 incoming.mutation(key, record)
-            self.persist_keys(holding, copy, [key for key, _ in run.mutations])
+            self.persist_changes(holding, copy, run.mutations)
         else:
             apply, fits = copy.fragment.apply, True
             for key, record in run.mutations:
@@ -243,12 +249,11 @@ class Replicas:
                 self.context.persist_mutations(copy.record(holding.partition, run.mutations))
         copy.keep(run.before.counter, run.mutations)
 
-    def persist_keys(self, holding: Holding, copy: Copy, keys: Iterable[bytes]) -> None:
-        """Keep what has become of some keys, whatever brought it about."""
-        if not self.context.outbox.persistent:
-            return
-        records = records_of(copy.fragment, keys)
-        self.context.persist_mutations(copy.record(holding.partition, records))
+    def persist_changes(self, holding: Holding, copy: Copy, mutations: Mutations) -> None:
+        """Keep what has become of what these changed, if they were taken at all."""
+        if mutations and self.context.outbox.persistent:
+            records = changes_of(copy.fragment, mutations)
+            self.context.persist_mutations(copy.record(holding.partition, records))
 
 
 def breaks(copy: Copy) -> None:

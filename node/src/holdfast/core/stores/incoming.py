@@ -162,10 +162,12 @@ class Incoming:
         """Whether a mutation or a block newer than this has spoken of a key, or of all keys."""
         return self._heard.get(key, self._emptied) > version
 
-    def remove(self, keys: Iterable[bytes]) -> None:
-        """Keys that the source has not, as a comparison has found."""
-        for key in keys:
-            self.fragment.apply(key, _GONE)
+    def remove(self, keys: Iterable[bytes]) -> tuple[Mutation, ...]:
+        """Keys that the source has not, as a comparison has found; what that changed."""
+        changes = tuple((key, _GONE) for key in keys)
+        for key, record in changes:
+            self.fragment.apply(key, record)
+        return changes
 
     def absent(self, listed: Container[bytes], keys: Iterable[bytes]) -> tuple[bytes, ...]:
         """Of these keys, those that the source has not: it does not list them, and nothing has
@@ -175,17 +177,18 @@ class Incoming:
             key for key in keys if key not in listed and not self.heard_after(key, settled)
         )
 
-    def free_others(self, locked: Iterable[bytes]) -> tuple[bytes, ...]:
-        """Locks that are here and that the source has not named, nor anything heard of since."""
+    def free_others(self, locked: Iterable[bytes]) -> tuple[Mutation, ...]:
+        """Let go of locks that are here and that the source has not named, nor anything heard of
+        since; what that changed."""
         known, settled = dict.fromkeys(locked), self._settled
-        others = tuple(
-            key
+        changes = tuple(
+            (key, _FREE)
             for key in self.fragment.locks
             if key not in known and self._locks.get(key, ABSENT) <= settled
         )
-        for key in others:
-            self.fragment.apply(key, _FREE)
-        return others
+        for key, record in changes:
+            self.fragment.apply(key, record)
+        return changes
 
     def _take(self, key: bytes, record: bytes, version: bytes) -> None:
         self.fragment.apply(key, record)
