@@ -73,6 +73,8 @@ class Member:
         self.bases = 0
         self.beside = 0
         """Steps that were written while the writer was at something else."""
+        self.synced_beside = 0
+        """And synced by whoever wrote them."""
         self.start()
 
     def start(self) -> Found:
@@ -119,6 +121,9 @@ class Member:
         else:
             self.writer.write_now(taken, self.now)
             self.beside += 1
+            if self.writer.may_sync_now(self.now) and self.rng.random() < 0.5:
+                self.writer.sync_now()
+                self.synced_beside += 1
             self.note()
 
     def work(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import DirectoryInUse, DiskFailed, ForeignFiles
+from holdfast.storage import layout
 from holdfast.storage.engine import Engine, FileEngine, MemoryEngine
 from holdfast.storage.files import RealFiles
 from holdfast.storage.format.block import Codec
@@ -19,7 +21,7 @@ from holdfast.storage.recovery import Progress
 from holdfast.storage.writer import Limits
 from tests.shell.waiting import wait_until
 from tests.storage.conformance import Conformance, Ear
-from tests.storage.fake_files import FakeFiles
+from tests.storage.fake_files import FakeFile, FakeFiles
 from tests.storage.parts import IDENTITY, Author, comparable, durability_of, image_of
 
 
@@ -77,6 +79,8 @@ def test_a_sync_that_fails_ends_the_engine_and_nothing_more_is_promised() -> Non
     engine.write(author.step())
     ear.wait_for(author.number)
     promised = ear.sequences[-1]
+    assert engine._writer is not None
+    engine._writer.pace.took(9.0, time.monotonic())  # so that the thread syncs
     files.sync_fails = True
     author.control_share = 1.0
     engine.write(author.step())
@@ -86,6 +90,60 @@ def test_a_sync_that_fails_ends_the_engine_and_nothing_more_is_promised() -> Non
         engine.write(author.step())
     with pytest.raises(DiskFailed):
         engine.close()
+
+
+def test_a_sync_at_once_that_fails_is_said_at_once() -> None:
+    files = FakeFiles()
+    engine, ear, author = begun(files)
+    engine.write(author.step())
+    ear.wait_for(author.number)
+    promised = ear.sequences[-1]
+    files.sync_fails = True
+    author.control_share = 1.0
+    with pytest.raises(DiskFailed, match="fsync failed"):
+        engine.write(author.step())
+    assert ear.sequences[-1] == promised
+    with pytest.raises(DiskFailed):
+        engine.close()
+
+
+class FailsOnce(FakeFile):
+    """A file of which one sync fails."""
+
+    def sync(self) -> None:
+        """The next one works."""
+        try:
+            super().sync()
+        finally:
+            self.disk.sync_fails = False
+
+
+def test_the_process_after_a_sync_that_failed_is_in_doubt_on_the_same_machine() -> None:
+    """What was written may be gone: the system has dropped it, and the machine is still up."""
+    files = FakeFiles()
+    engine, ear, author = begun(files)
+    engine.write(author.step())
+    ear.wait_for(author.number)
+    assert engine._writer is not None
+    log = engine._writer.log
+    log._file = FailsOnce(files, files.names[layout.segment_name(log.segment)])
+    author.control_share, files.sync_fails = 1.0, True
+    with pytest.raises(DiskFailed):
+        engine.write(author.step())
+    again = FileEngine(files, IDENTITY, durability_of=durability_of)
+    found = again.recover()
+    assert found is not None
+    assert found.unsure
+
+
+def test_what_is_small_is_synced_by_whoever_writes_it() -> None:
+    """It is persisted when `write` returns, and no thread was woken for it."""
+    engine, ear, author = begun(FakeFiles())
+    author.control_share = 1.0
+    for _ in range(20):
+        engine.write(author.step())
+        assert ear.sequences[-1] == author.number
+    engine.close()
 
 
 def test_a_full_disk_is_told_before_it_is_full_and_heals_by_itself() -> None:

@@ -4,7 +4,8 @@ Rules (`design/5`, `core.effects`)
 ----------------------------------
 * Files are recovered before the member exists: who it is stands in them. Nothing is served, and no
   other member hears of this one, before they are read.
-* The records of one turn are one block. `Persisted` comes back as an event of a later turn.
+* The records of one turn are one block. What is kept when they are written is told at once, the
+  rest as an event of a later turn.
 * Bases are written in slices between turns, from what the node has in memory.
 * When the disk has failed, the process ends: what it was told to keep may be lost, and nobody was
   told that it is kept.

@@ -8,7 +8,7 @@ Rules (`design/5`, "Group commit"; `core.effects`)
   promised to others, and mutations of names with `always`. Others count once they are written, so
   that they survive the end of the process; they are synced within a second (`everysec`), or when
   something urgent comes, the segment ends or the log is idle (`off`).
-* A sync is of what was written before it began. Writing goes on meanwhile.
+* A sync is of what was written before it began. Writing goes on meanwhile. There is one at a time.
 * `Persisted(n)` speaks of everything up to n. So it waits for the last urgent record up to n.
 
 States
@@ -70,6 +70,8 @@ class GroupCommit:
         "_unsynced_urgent",
         "promised",
         "queued_bytes",
+        "syncing",
+        "unsynced_bytes",
         "written",
     )
 
@@ -84,6 +86,9 @@ class GroupCommit:
         """When what is written must be synced; None when nothing waits for that."""
         self._unsynced_urgent = False
         """Whether anything urgent was written since the last sync began."""
+        self.unsynced_bytes = 0
+        """What was written since then."""
+        self.syncing = False
         self._in_sync = 0
         """Number of the last record that was written before it."""
         self._in_sync_urgent = False
@@ -110,6 +115,7 @@ class GroupCommit:
         for body in batch:
             self._queue.popleft()
             self.queued_bytes -= len(body.data)
+            self.unsynced_bytes += len(body.data)
             self.written = body.last
             if body.need is not Need.WRITTEN and self._due is None:
                 self._due = now + SYNC_EVERY_S
@@ -122,14 +128,20 @@ class GroupCommit:
         """Whether a sync is due."""
         return self._unsynced_urgent or (self._due is not None and now >= self._due)
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether somebody waits for a sync that has not begun."""
+        return self._unsynced_urgent
+
     def sync_begins(self) -> None:
         """What is written from now on is not in it."""
+        self.syncing, self.unsynced_bytes = True, 0
         self._in_sync = self.written
         self._in_sync_urgent, self._unsynced_urgent, self._due = self._unsynced_urgent, False, None
 
     def synced(self) -> None:
         """Everything that was written before it began is stable."""
-        self._in_sync_urgent = False
+        self.syncing = self._in_sync_urgent = False
         up_to = self._in_sync if self._unsynced_urgent else self.written
         self.promised = max(self.promised, up_to)
 

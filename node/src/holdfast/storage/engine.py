@@ -5,11 +5,11 @@ Rules (`core.effects`, `design/5`)
 * `recover` first, `start` then, and `write` with the `Persist`s of each step, in their order: those
   of one call are one block.
 * The listener is told up to which number everything is persisted: from another thread, or, where
-  no sync is needed, from within `write`. Each number is told once, the last of what was written
+  no sync is needed or it was made at once, from within `write`. Each number is told once, the last of what was written
   together.
 * What is not long goes to the file from within `write`, unless the thread has something to do that
-  must come before: waking a thread takes longer than such a write. The thread is woken for syncs.
-  While one goes on, nothing but the thread waits for it: whatever takes it long is done without
+  must come before: waking a thread takes longer than such a write. A sync that will be quick is
+  made there as well (`pace`); for others the thread is woken. While one of its own goes on, nothing but the thread waits for it: whatever takes it long is done without
   the lock, and what was given to it in a moment when it had the lock need not wait for it.
 * `serve` is called now and then from the thread that calls `write`, when that has nothing better to
   do: it writes a slice of a base from what is in memory, if one is due.
@@ -343,18 +343,22 @@ class FileEngine:
         did."""
         if self._thread is None or not self._working.acquire(blocking=False):
             return False
+        writer = self._writer
+        assert writer is not None, "the thread begins when everything is ready"
         try:
-            writer = self._writer
-            assert writer is not None, "the thread begins when everything is ready"
             taken = self._take(writer, bodies)
             if taken is None:
                 return False
             idle, now = writer.nothing_due, time.monotonic()
             writer.write_now(taken, now)
+            if writer.may_sync_now(now):
+                writer.sync_now()
+                writer.pace.took(time.monotonic() - now, now)
             due = writer.wake_at()
             self._tell(writer)
         except DiskFailed as error:
             self._failure = error
+            writer.doubt()
             raise
         finally:
             self._working.release()
@@ -490,6 +494,7 @@ class FileEngine:
                 if closing:
                     return
         except DiskFailed as error:
+            writer.doubt()
             self._fail(error)
         except Exception as error:
             self._fail(DiskFailed(layout.DATA, f"the writer ended: {error!r}"))

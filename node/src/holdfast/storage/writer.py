@@ -5,8 +5,9 @@ Rules (`design/5`)
 * `Task`s are done in the order in which they were given. So a base that ends after a body was
   written is named after the log is stable up to that body (`bases`).
 * Bodies may be written from another thread than the usual one (`write_now`), one at a time: whoever
-  calls has the lock of the engine. Syncs, rolls and bases are the usual thread's. It lets the lock
-  go (`aside`) for whatever takes long: syncs, names, bases.
+  calls has the lock of the engine. It syncs as well where that will be quick (`pace`), and no other
+  sync goes on. All else is the usual thread's, which lets the lock go (`aside`) for whatever takes
+  long: syncs, names, bases.
 * So a body may be written before tasks that were given earlier, but not before a segment is begun
   for a base: that counts since then.
 * Whoever is told that a record is persisted is told once for all that were written together.
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +44,7 @@ from holdfast.storage.format.block import Codec
 from holdfast.storage.format.entries import DROPPED, FileEntry
 from holdfast.storage.format.manifest import Base, ControlFiles, Identity
 from holdfast.storage.log import Aside, Log, is_full
+from holdfast.storage.pace import Pace
 
 SPACE_EVERY_S: Final = 1.0
 HEALED: Final = 1.25
@@ -139,6 +141,7 @@ class Writer:
         self.identity = identity
         self.limits = limits
         self.commit = GroupCommit()
+        self.pace = Pace()
         self.aside: Aside = nullcontext
         """What lets others write for a while."""
         self.full = False
@@ -195,6 +198,20 @@ class Writer:
             self.commit.wrote(batch, now)
             self._mark_at = now + SYNC_EVERY_S
 
+    def may_sync_now(self, now: float) -> bool:
+        """Whether whoever has written should sync as well: somebody waits for it, it will be quick,
+        and the thread is not about it."""
+        commit = self.commit
+        if not commit.is_urgent or commit.syncing or self.log.rolling:
+            return False
+        return self.pace.is_near(commit.unsynced_bytes, now)
+
+    def sync_now(self) -> None:
+        """Sync what was written, and let nobody write meanwhile."""
+        self.commit.sync_begins()
+        self.log.sync()
+        self.commit.synced()
+
     def overtakes(self, waiting: Sequence[Task]) -> bool:
         """Whether bodies may be written now, once those are that wait here and there."""
         if self.commit.queued_bytes or self.full:
@@ -248,6 +265,12 @@ class Writer:
             if not is_full(error):
                 reason = f"it could not be replaced: {error}"
                 raise DiskFailed(layout.IDENTITY, reason) from error
+
+    def doubt(self) -> None:
+        """A disk has failed: what was written and not synced may be gone, though the machine stays
+        up. If the disk takes it, the next process is told so."""
+        with suppress(DiskFailed):
+            self._sign(unsure=True)
 
     # The log --------------------------------------------------------------------------------------
 

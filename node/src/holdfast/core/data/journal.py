@@ -184,7 +184,7 @@ class Journal:
         """Mutations up to `counter` were missed, at least one of them: what was kept is no use."""
         self._restart(max(counter, self._next - 1))
 
-    def since(self, known: Known) -> Sequence[tuple[bytes, bytes]] | Gap:
+    def since(self, known: Known) -> tuple[tuple[bytes, bytes], ...] | Gap:
         """The mutations that a replica which claims this lacks, oldest first."""
         point = known.whole
         ahead = point.counter >= self._next or known.reached.counter >= self._next
