@@ -5,12 +5,13 @@ Rules (`core.effects`, `design/5`)
 * `recover` first, `start` then, and `write` with the `Persist`s of each step, in their order: those
   of one call are one block.
 * The listener is told up to which number everything is persisted: from another thread, or, where
-  no sync is needed or it was made at once, from within `write`. Each number is told once, the last of what was written
-  together.
+  no sync is needed or it was made at once, from within `write`. Each number is told once, the last
+  of what was written together.
 * What is not long goes to the file from within `write`, unless the thread has something to do that
   must come before: waking a thread takes longer than such a write. A sync that will be quick is
-  made there as well (`pace`); for others the thread is woken. While one of its own goes on, nothing but the thread waits for it: whatever takes it long is done without
-  the lock, and what was given to it in a moment when it had the lock need not wait for it.
+  made there as well (`pace`); for others the thread is woken. While one of its own goes on, nothing
+  but the thread waits for it: whatever takes it long is done without the lock, and what was given
+  to it in a moment when it had the lock need not wait for it.
 * `serve` is called now and then from the thread that calls `write`, when that has nothing better to
   do: it writes a slice of a base from what is in memory, if one is due.
 * After `failed` the process must end: what it was told to keep may be lost.
