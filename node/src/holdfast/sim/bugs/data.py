@@ -121,10 +121,10 @@ def skips_a_leaf(
     return ((leaf, key) for leaf, key in _keys_in(fragment, leaves, depth) if leaf % 2)
 
 
-def knows_no_gap(journal: Journal, known: vectors.Known) -> tuple[bytes, ...]:
+def knows_no_gap(journal: Journal, known: vectors.Known) -> Mutations:
     """In the place of `Journal.since`: what is forgotten did not happen."""
-    keys = _since(journal, known)
-    return () if isinstance(keys, Gap) else keys
+    missed = _since(journal, known)
+    return () if isinstance(missed, Gap) else missed
 
 
 def joins_anything(journal: Journal, last: int, mutations: Mutations) -> None:
