@@ -14,7 +14,7 @@ export HYPOTHESIS_PROFILE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup fmt lint type arch test soak crds peers dev kube kube-down e2e bench spark sim lock clean
+.PHONY: help setup fmt lint type arch test soak crds peers compiled dev kube kube-down e2e bench spark sim lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -73,7 +73,10 @@ e2e: setup ## the end-to-end tests on the same choice of a Kubernetes: make e2e 
 	@HOLDFAST_E2E=1 exec $(BIN)/pytest -v --no-header --maxfail=6 -o faulthandler_timeout=0 --durations=0 --durations-min=5 \
 		tests/e2e tests/controller/test_real_api.py $(if $(ONLY),-k "$(ONLY)") $(ARGS)
 
-bench: peers setup ## compare with peers on this machine: make bench ONLY=one-member QUICK=1
+compiled: setup ## compile the path of a command into build/compiled, as the image has it
+	@scripts/compiled.sh
+
+bench: peers compiled ## compare with peers on this machine: make bench ONLY=one-member QUICK=1
 	@$(BIN)/python -m bench $(addprefix --only ,$(ONLY)) $(if $(QUICK),--quick) $(BENCH)
 
 sim: setup ## run simulator seeds: make sim START=1 SEEDS=1000

@@ -22,7 +22,7 @@ from typing import Any, Final
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "node" / "src"), str(ROOT / "pipeline" / "src")]
 
-from bench import machine
+from bench import machine, package
 from bench.figures.all import ALL
 from bench.outcomes import Outcome
 from bench.processes import MissingProgram, signals_end
@@ -131,6 +131,7 @@ def main() -> int:
             print(f"{figure.name:14}{figure.about}")
         return 0
     plan, load = plan_of(given), os.getloadavg()
+    say(f"members run {'compiled' if package.is_compiled() else 'interpreted: `make compiled`'}")
     wanted = [figure for figure in ALL if not given.only or figure.name in given.only]
     outcomes: list[Outcome] = []
     records: list[dict[str, Any]] = []

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import peers
+from bench import package, peers
 from bench.processes import ROOT
 
 
@@ -30,6 +30,7 @@ def facts() -> dict[str, Any]:
         "hiredis": version("hiredis"),
         "redis": peers.version(),
         "commit": commit(),
+        "compiled": package.is_compiled(),
     }
 
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 import httpx
 import redis
 
-from bench.processes import HOST, ROOT, Process, Stage, wait_for
+from bench import package
+from bench.processes import HOST, Process, Stage, wait_for
 from holdfast.shell.free_ports import free_ports
 
 MAIN: Final = "import sys; from holdfast.cli.main import main; sys.exit(main())"
@@ -87,7 +88,7 @@ class Grid:
     def _start(self, name: str, ports: dict[str, int]) -> Member:
         environment = {key: value for key, value in os.environ.items() if "HOLDFAST" not in key}
         environment["PYTHONPATH"] = os.pathsep.join(
-            [str(ROOT / "node" / "src"), *filter(None, [environment.get("PYTHONPATH")])]
+            [str(package.place()), *filter(None, [environment.get("PYTHONPATH")])]
         )
         given = {
             "name": name,

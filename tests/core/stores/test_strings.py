@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.core.stores.command import LOCKED, TOO_LARGE
 from holdfast.core.stores.eviction import KEY_BYTES_MAX, KEY_TOO_LARGE
+from holdfast.core.stores.plain import HEADS_MAX, VALUE_BYTES_MAX
 from holdfast.core.stores.settings import NameSettings
-from holdfast.core.stores.strings import HEADS_MAX, VALUE_BYTES_MAX
 from tests.core.stores.partition import Partition
 from tests.core.stores.replicas import NOW, Reply
 

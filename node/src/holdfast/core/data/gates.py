@@ -31,6 +31,7 @@ from holdfast.core.data.streams import Stream
 from holdfast.core.data.tickets import AGAIN, UNKNOWN
 from holdfast.core.stores.catalogue import CATALOGUE
 from holdfast.core.stores.command import Call, Command, Trait
+from holdfast.core.stores.plain import PLAIN, Plain
 from holdfast.core.stores.space import Space
 from holdfast.ids import PartitionId
 
@@ -64,17 +65,19 @@ class Single(NamedTuple):
     """Arguments with the name."""
     otherwise: bytes
     """The reply if it has changed something, and nobody knows whether that is safe."""
+    plain: Plain | None
+    """What may answer before it, in the plain case."""
 
 
-def _single(command: Command) -> Single:
+def _single(name: bytes, command: Command) -> Single:
     most = command.arity if command.arity > 0 else MANY
     function = cast("Answering", command.function)
     otherwise = UNKNOWN if Trait.WRITE in command.traits else AGAIN
-    return Single(function, abs(command.arity), most, otherwise)
+    return Single(function, abs(command.arity), most, otherwise, PLAIN.get(name))
 
 
 SINGLES: Final = {
-    name: _single(command)
+    name: _single(name, command)
     for name, command in CATALOGUE.items()
     if command.keys == (1, 1, 1) and Trait.BLOCKS not in command.traits
 }

@@ -38,6 +38,7 @@ from holdfast.core.data.gates import (
     SINGLES,
     SLOT_MASK,
     SLOTS,
+    Answering,
     Gate,
     Single,
     partitions_of_slots,
@@ -243,28 +244,27 @@ class Plane:
         self, session: int, commands: Sequence[list[bytes]], waited: Waiting | None = None
     ) -> None:
         """The commands of one session, until one has to wait."""
-        call, gates, partitions, alike = self.call, self._gates, self._partitions, self._alike
+        gates, partitions, alike = self._gates, self._partitions, self._alike
         written, writing = self.holdings.written, self.desk.writing
         who, ticket = self.sessions.of(session), self._ticket(session)
-        call.session, call.dialect = who.owner, who.dialect
+        self.call.session, self.call.dialect = who.owner, who.dialect
         singles = NONE if who.apart else SINGLES
         replies, own = ticket.replies, ticket.keys
         unsafe: dict[Gate, None] = {}
         count = len(written)
-        last, (function, least, most, otherwise) = NOTHING, NO_SINGLE
+        last, (function, least, most, otherwise, plain) = NOTHING, NO_SINGLE
         for args in commands:
             if args[0] != last:  # most clients ask for the same many times
                 last = args[0]
-                function, least, most, otherwise = singles.get(last, NO_SINGLE)
+                function, least, most, otherwise, plain = singles.get(last, NO_SINGLE)
             if least <= len(args) <= most:
                 key = args[1]
                 slot = slot_of(key) if BRACE in key else crc_hqx(key, 0) & SLOT_MASK
                 gate = gates[partitions[slot]]
                 if gate is not None:
-                    try:
-                        reply = function(gate.space, call, args)
-                    except CommandError as refusal:
-                        reply = error(refusal.message)
+                    reply = None if plain is None else plain(gate.space, args)
+                    if reply is None:
+                        reply = self._answer(function, gate.space, args)
                     if len(written) != count:
                         count = len(written)
                         if gate.streams:
@@ -288,6 +288,13 @@ class Plane:
         if replies:
             self.desk.queue(ticket)
 
+    def _answer(self, function: Answering, space: Space, args: list[bytes]) -> bytes:
+        """What a command says to its key."""
+        try:
+            return function(space, self.call, args)
+        except CommandError as refusal:
+            return error(refusal.message)
+
     def _slowly(self, who: Session, args: list[bytes], ticket: Ticket) -> bytes | Blocked:
         """Any command, wherever its keys are."""
         try:
@@ -300,8 +307,8 @@ class Plane:
             if who.forwards:
                 return self.front.elsewhere(who, args, ticket, refusal)
             return error(refusal.message)
-        except CommandError as refusal:
-            return error(refusal.message)
+        except CommandError as refused:
+            return error(refused.message)
         except Wait:
             return Blocked((), self._patience(), error(HANDING_OVER))
         finally:

@@ -196,13 +196,20 @@ class Verdict(Enum):
     NEXT_WHILE_DIRTY = (True, False, True)
     STALE_WHILE_DIRTY = (False, False, True)
 
-    def __init__(self, applies: bool, dirties: bool, asks: bool) -> None:
-        self.applies = applies
+    @property
+    def applies(self) -> bool:
         """The operation is applied and the vector set; otherwise neither."""
-        self.dirties = dirties
+        return self.value[0]
+
+    @property
+    def dirties(self) -> bool:
         """Something before this operation is missing."""
-        self.asks = asks
+        return self.value[1]
+
+    @property
+    def asks(self) -> bool:
         """A sync is asked for, as far as the limits on requests allow."""
+        return self.value[2]
 
 
 def judge(

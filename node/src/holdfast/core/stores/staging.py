@@ -46,9 +46,10 @@ from holdfast.core.stores.command import Call
 from holdfast.core.stores.eviction import admit, check_key
 from holdfast.core.stores.fragment import Fragment
 from holdfast.core.stores.packing import pack, unpack
+from holdfast.core.stores.plain import VALUE_BYTES_MAX
 from holdfast.core.stores.record import FLAGS_AT, Kind, body_of, expiry_of, kind_of
 from holdfast.core.stores.space import DEFAULT, STAGING, Space, name_of
-from holdfast.core.stores.strings import DEFAULT_LIFE, VALUE_BYTES_MAX, keep_string
+from holdfast.core.stores.strings import DEFAULT_LIFE, keep_string
 from holdfast.errors import CommandError, MessageError
 
 LIFE_MS_MAX: Final = 7 * 24 * 3_600_000

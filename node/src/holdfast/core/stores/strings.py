@@ -1,8 +1,6 @@
 """Strings, GET to SETRANGE; those that count are in `counters`.
 
-GET and SET are what a grid does all day, so both begin with the plain case written out: a string
-that does not expire, in a fragment without limits. All else goes by the functions below them, which
-say what is to be done and leave the looking and keeping to `access` and `keep_string`.
+The plain case of GET and SET is in `plain`, which must say the same.
 
 A string is written as a whole, so that a lost mutation heals with the next one; APPEND and SETRANGE
 copy the value.
@@ -23,24 +21,20 @@ from holdfast.core.stores.command import (
     Trait,
     wrong_arity,
 )
-from holdfast.core.stores.eviction import KEY_BYTES_MAX, admit
+from holdfast.core.stores.eviction import admit
 from holdfast.core.stores.fragment import Fragment, expiry_of_value
 from holdfast.core.stores.living import Wish, deadline, parse_wish
 from holdfast.core.stores.numbers import parse_integer
-from holdfast.core.stores.record import FLAGS_AT, NEVER, PLAIN_AT, body_of, expiry_of
+from holdfast.core.stores.plain import VALUE_BYTES_MAX
+from holdfast.core.stores.record import NEVER, body_of, expiry_of
 from holdfast.core.stores.replies import OK, ONE, ZERO, array, bulk, integer
-from holdfast.core.stores.space import DEFAULT, Space
+from holdfast.core.stores.space import Space
 from holdfast.errors import CommandError
-
-VALUE_BYTES_MAX: Final = 64 << 20
 
 OFFSET: Final = "ERR offset is out of range"
 
 SET_WORDS: Final = (b"NX", b"XX", b"GET", b"KEEPTTL")
 GETEX_WORDS: Final = (b"PERSIST",)
-HEADS: Final = tuple(b"$%d\r\n" % (size - PLAIN_AT) for size in range(1 << 12))
-"""What stands before a value, by the length of its record."""
-HEADS_MAX: Final = len(HEADS)
 DEFAULT_LIFE: Final = -1
 """An expiry that says: as the name's settings say."""
 
@@ -50,17 +44,7 @@ DEFAULT_LIFE: Final = -1
 
 def get(space: Space, call: Call, args: list[bytes]) -> bytes:
     """GET key."""
-    key = args[1]
-    name, colon, _ = key.partition(b":")
-    fragment = space.fragments.get(name if colon and name else DEFAULT)
-    if fragment is not None and not fragment.touched_wanted:
-        record = fragment.records.get(key)
-        if type(record) is bytes and not record[FLAGS_AT]:
-            size = len(record)
-            if size < HEADS_MAX:
-                return HEADS[size] + record[PLAIN_AT:] + b"\r\n"
-            return b"$%d\r\n%b\r\n" % (size - PLAIN_AT, record[PLAIN_AT:])
-    return _bulk_or_null(call, _find(space, call, key))
+    return _bulk_or_null(call, _find(space, call, args[1]))
 
 
 def mget(space: Space, call: Call, args: list[bytes]) -> bytes:
@@ -98,21 +82,8 @@ def getrange(space: Space, call: Call, args: list[bytes]) -> bytes:
 
 def set_string(space: Space, call: Call, args: list[bytes]) -> bytes:
     """SET key value [NX | XX] [GET] [EX s | PX ms | EXAT s | PXAT ms | KEEPTTL]."""
-    key, value = args[1], args[2]
-    if len(args) == 3 and len(value) <= VALUE_BYTES_MAX:
-        name, colon, _ = key.partition(b":")
-        fragment = space.fragments.get(name if colon and name else DEFAULT)
-        if (
-            fragment is not None
-            and fragment.unlimited
-            and not fragment.locks
-            and key not in space.internal.records
-            and len(key) <= KEY_BYTES_MAX
-        ):
-            fragment.put(key, value)
-            return OK
     wish = parse_wish(args[3:], SET_WORDS)
-    return _set(space, call, key, value, wish, wish.deadline(call.now, "set"))
+    return _set(space, call, args[1], args[2], wish, wish.deadline(call.now, "set"))
 
 
 def setnx(space: Space, call: Call, args: list[bytes]) -> bytes:

@@ -17,8 +17,8 @@ from fastapi import APIRouter, Depends, Header, Path, Request
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
+from holdfast.core.stores.plain import VALUE_BYTES_MAX
 from holdfast.core.stores.space import DEFAULT, name_of
-from holdfast.core.stores.strings import VALUE_BYTES_MAX
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.refusals import Kind, Refused, of_reply
 from holdfast.shell.http.security import same_origin
