@@ -17,12 +17,18 @@ COPY requirements/ requirements/
 RUN python3 -m venv /build \
     && /build/bin/pip install --quiet --require-hashes --only-binary :all: -r requirements/build.txt
 
-# --- wheels of the project itself; third-party ones are never built here -------------------------
+# --- wheels of the project itself; third-party ones are never built here. A member's is compiled
+# (docs/adr/0034), unless --build-arg COMPILED=0 says otherwise; the operator's is Python alone. ----
 FROM build AS wheels
+ARG COMPILED=1
+RUN [ "$COMPILED" = 0 ] || { headers=; \
+        [ -f "$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" ] || headers=python3-dev; \
+        apt-get update -qq && apt-get install -qq -y --no-install-recommends gcc libc6-dev $headers >/dev/null; }
 COPY LICENSE ./
 COPY node/ node/
 COPY operator/ operator/
-RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation -w /wheels ./node ./operator
+RUN cd node && HOLDFAST_COMPILED=$COMPILED /build/bin/python -m hatchling build -t wheel -d /wheels/node
+RUN /build/bin/pip wheel --quiet --no-deps --no-build-isolation -w /wheels/operator ./node ./operator
 
 # --- the environments: first the pinned wheels, which change seldom, then our own -----------------
 FROM build AS node-environment
@@ -31,7 +37,7 @@ RUN python3 -m venv --without-pip /opt/holdfast \
         --only-binary :all: --no-compile -r requirements/node.txt \
     && find /opt/holdfast -name tests -type d -prune -exec rm -rf {} + \
     && /opt/holdfast/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/holdfast/lib
-COPY --from=wheels /wheels/holdfast-*.whl /wheels/
+COPY --from=wheels /wheels/node/ /wheels/
 RUN /build/bin/pip --python /opt/holdfast/bin/python install --quiet --no-deps --no-index \
         --no-compile /wheels/*.whl \
     && /opt/holdfast/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/holdfast/lib
@@ -42,7 +48,7 @@ RUN python3 -m venv --without-pip /opt/holdfast \
         --only-binary :all: --no-compile -r requirements/operator.txt \
     && find /opt/holdfast -name tests -type d -prune -exec rm -rf {} + \
     && /opt/holdfast/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/holdfast/lib
-COPY --from=wheels /wheels/holdfast-*.whl /wheels/holdfast_operator-*.whl /wheels/
+COPY --from=wheels /wheels/operator/ /wheels/
 RUN /build/bin/pip --python /opt/holdfast/bin/python install --quiet --no-deps --no-index \
         --no-compile /wheels/*.whl \
     && /opt/holdfast/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/holdfast/lib

@@ -43,6 +43,9 @@ test: lint type peers ## everything: lint, types, layers, 200 simulator seeds, a
 	@$(BIN)/pytest -q -n auto --cov --cov-report=term-missing:skip-covered
 	@$(BIN)/coverage report --fail-under=100 --skip-covered \
 		--include='*/holdfast/core/*,*/holdfast/wire/*'
+	@scripts/compiled.sh
+	@if scripts/compiled.sh check; then PYTHONPATH=$(CURDIR)/build/compiled:$(CURDIR) \
+		$(BIN)/pytest -q -n auto tests/compiled tests/core tests/wire tests/client; fi
 
 crds: setup ## generate the CustomResourceDefinitions from the operator's models
 	@$(BIN)/python -m holdfast_operator.crds charts/holdfast/crds

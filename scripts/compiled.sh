@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes build/compiled: the package with the path of a command compiled (docs/adr/0033), as the image has it.
+# Makes build/compiled: the package with the path of a command compiled (docs/adr/0034), as the image has it.
 # `check` only says whether it is there, and made of these sources. Without a C compiler or Python.h it is not
 # made, which is said; nothing but the tests of it needs it.
 set -eu

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from holdfast.core.effects import (
     FragmentRecord,
@@ -54,6 +55,20 @@ class Disk:
                 self._begin(partition, generation)
                 self.data[partition].setdefault(name, Written(record)).add(record)
 
+    def copied(self) -> Self:
+        """As it is now, whatever is written to this one later."""
+        data = {
+            partition: {name: _copied(written) for name, written in named.items()}
+            for partition, named in self.data.items()
+        }
+        return replace(
+            self,
+            rows=dict(self.rows),
+            fragments=dict(self.fragments),
+            generations=dict(self.generations),
+            data=data,
+        )
+
     def _begin(self, partition: PartitionId, generation: int) -> None:
         """What there is of another history is over."""
         if self.generations.get(partition) != generation:
@@ -76,3 +91,11 @@ class Disk:
                 for written in self.data.get(partition, {}).values()
             ),
         )
+
+
+def _copied(written: Written) -> Written:
+    """The same content in a fragment of its own."""
+    again = Written(written.last)
+    for key, record in written.recovered().entries:
+        again.fragment.apply(key, record)
+    return again

@@ -6,7 +6,6 @@ memory of the synchronous backups; the owner's files may lack it when the power 
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -52,7 +51,7 @@ def written(*replicas: MemberId | None, settings: NameSettings = ONE) -> tuple[G
     cluster = grid(*replicas, persistent=True, unnamed=settings, sync_interval_ms=Millis(60_000))
     for key in ("old", "gone"):
         assert cluster.reply(A, f"SET {key} before") == b"+OK\r\n"
-    before = deepcopy(cluster.disks[A])
+    before = cluster.disks[A].copied()
     for number in range(4):
         assert cluster.reply(A, f"SET k{number} acknowledged") == b"+OK\r\n"
     assert cluster.reply(A, "DEL gone") == b":1\r\n"
@@ -126,7 +125,7 @@ def test_all_lost_their_last_second_and_it_is_said() -> None:
 def test_a_backup_that_is_behind_is_not_taken_for_more() -> None:
     """B lost its end, A did not: A is unsure all the same, asks, and keeps what it has."""
     cluster, before = written(A, B, None)
-    behind = deepcopy(cluster.disks[B])
+    behind = cluster.disks[B].copied()
     behind.data, behind.fragments = before.data, before.fragments
     cluster.crash(A, B, C)
     cluster.disks[A], cluster.disks[B] = lost(cluster.disks[A]), lost(behind)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from holdfast.core.data import replicas
+from holdfast.core.data.replicas import WAITING_MAX
 from holdfast.core.data_messages import BackupAck, BackupFrame, ReplicaCheck
 from holdfast.core.effects import MutationsRecord, Persist, Send
 from holdfast.core.messages import Publication
@@ -110,15 +108,14 @@ def test_frames_behind_one_that_waits_need_not_be_sent_again() -> None:
     assert len(cluster.messages(BackupFrame, to=C)) == 4
 
 
-def test_so_many_frames_wait_and_the_rest_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicas, "WAITING_MAX", 2)
-    cluster, first = overtaking(3)
+def test_so_many_frames_wait_and_the_rest_is_sent_again() -> None:
+    cluster, first = overtaking(WAITING_MAX + 1)
     cluster.drops = []
     cluster.run(1_000)
-    assert cluster.messages(BackupAck, to=B)[-1].number == first + 1
+    assert cluster.messages(BackupAck, to=B)[-1].number == first + WAITING_MAX - 1
     cluster.run(120_000)
-    assert cluster.messages(BackupAck, to=B)[-1].number == first + 3
-    assert cluster.value(C, "k2") == b"w"
+    assert cluster.messages(BackupAck, to=B)[-1].number == first + WAITING_MAX + 1
+    assert cluster.value(C, f"k{WAITING_MAX}") == b"w"
 
 
 def test_frames_that_wait_are_forgotten_when_the_sender_has_skipped_some() -> None:
