@@ -257,6 +257,24 @@ def length_of(head: bytes | bytearray | memoryview) -> int:
     return end
 
 
+def cut(data: bytes) -> list[bytes]:
+    """Blocks that stand one after the other, to the end; nothing but their heads is looked at."""
+    found, at, view = list[bytes](), 0, memoryview(data)
+    while at < len(data):
+        left = len(data) - at
+        end = length_of(view[at:]) if left >= HEAD_BYTES else HEAD_BYTES
+        if end > left:
+            raise FrameError(f"{left} bytes of a block of rows of at least {end}")
+        found.append(data[at : at + end])
+        at += end
+    return found
+
+
+def partition_of(block: bytes) -> PartitionId:
+    """Of a block whose head was looked at."""
+    return PartitionId(HEAD.unpack_from(block)[3])
+
+
 def decode(data: bytes) -> Rows:
     """One whole block."""
     if len(data) < HEAD_BYTES or len(data) != length_of(data):
