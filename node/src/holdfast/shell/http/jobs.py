@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -228,7 +229,7 @@ def _laid(
         except RemoteProtocolError as error:
             refused = Refused(Kind.BAD_REQUEST, error.message)
             raise _about(refused, partition_of(block), done + at) from None
-        packed = pack(part for mutation in rows.mutations() for part in mutation)
+        packed = pack(chain.from_iterable(rows.mutations()))
         number = b"%d" % rows.about.sequence
         found.append(Words(rows.about.partition, (b"STAGE", *before, number, life, packed)))
     return found
