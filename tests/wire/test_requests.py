@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.wire import requests
-from holdfast.wire.requests import RequestLimits, RequestReader, split_words
+from holdfast.wire.requests import RequestError, RequestLimits, RequestReader, split_words
 
 USUAL = RequestLimits()
 SMALL = RequestLimits(value_bytes_max=1_000, request_bytes_max=2_000)
@@ -200,3 +200,12 @@ def test_a_long_value_in_many_pieces() -> None:
     data = encoded(b"SET", b"k", value)
     pieces = [data[at : at + 65_536] for at in range(0, len(data), 65_536)]
     assert read(*pieces) == ([[b"SET", b"k", value]], "")
+
+
+def test_what_comes_in_parts_has_the_same_limits() -> None:
+    reader = RequestReader(RequestLimits(value_bytes_max=10, request_bytes_max=15))
+    reader.check([b"GET", b"0123456789"])
+    with pytest.raises(RequestError, match="invalid bulk length"):
+        reader.check([b"GET", b"0123456789a"])
+    with pytest.raises(RequestError, match="too long"):
+        reader.check([b"0123456", b"01234567", b"8"])

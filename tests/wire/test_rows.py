@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.stores.fragment import Mutation
-from holdfast.core.stores.record import CHANGE, Kind, build
+from holdfast.core.stores.record import ABSENT, CHANGE, Kind, build
 from holdfast.errors import FrameError, LocalProtocolError, MessageError, RemoteProtocolError
 from holdfast.ids import PartitionId
 from holdfast.wire import rows as wire_rows
@@ -20,10 +20,12 @@ from holdfast.wire.rows import (
     About,
     Rows,
     RowStream,
+    cut,
     decode,
     encode,
     join,
     length_of,
+    partition_of,
 )
 
 RECORDS = st.builds(
@@ -189,3 +191,16 @@ def test_who_has_columns_joins_them() -> None:
     assert join(ABOUT, columns) == rows.data
     with pytest.raises(LocalProtocolError, match=r"columns of .* bytes, not of"):
         join(ABOUT, [*columns[:3], b"", *columns[4:]])
+
+
+def test_blocks_that_stand_together_are_cut_apart() -> None:
+    blocks = [
+        encode(About(PartitionId(at), 0, 0), [(b"k", build(ABSENT, Kind.STRING, 0, b"v" * at))])
+        for at in range(3)
+    ]
+    assert cut(b"".join(blocks)) == blocks
+    assert [partition_of(block) for block in blocks] == [0, 1, 2]
+    assert cut(b"") == []
+    for torn in (blocks[0] + b"HR", blocks[0] + blocks[1][:-1], b"nonsense" * 20):
+        with pytest.raises(FrameError):
+            cut(torn)

@@ -24,7 +24,8 @@ from holdfast_spark.values import encoder
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_ROWS: Final = 4_096
-GATHER_BYTES: Final = 16 << 20
+GATHER_BYTES: Final = 32 << 20
+"""Over 271 partitions that is a block of 120 KiB for each."""
 STRING: Final = 0
 GONE: Final = 5
 VERSION_BYTES: Final = 10

@@ -361,6 +361,8 @@ def test_a_locked_key_holds_a_block_up_and_not_for_ever() -> None:
     assert [cluster.value(A, key) for key in ("a", "b")] == [b"1", b"1"]
     assert reader.publish(("t", "1", 1)) == b"+published\r\n"
     assert holder.call("HOLDFAST.LOCK", "b", 600)
+    assert reader.stage(rows(("d", "1")), job="beside") == OK
+    assert reader.publish(("t", "1", 1), job="beside") == b"+published\r\n", "of other keys"
     assert reader.stage(rows(("c", "1")), job="next") == OK
     assert reader.publish(("t", "1", 1), job="next", mode="replace").startswith(b"-LOCKED")
     assert cluster.value(A, "a") == b"1"

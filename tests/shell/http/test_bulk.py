@@ -17,7 +17,7 @@ from holdfast.client.bulk_jobs import Job
 from holdfast.core.data.plane import slot_of
 from holdfast.core.stores.record import ABSENT, Kind, build
 from holdfast.ids import PartitionId
-from holdfast.wire.api.bulk import FIRST, OWNER
+from holdfast.wire.api.bulk import DONE, FIRST, OWNER
 from holdfast.wire.rows import BLOCK_BYTES_MAX, About, RowStream, decode, encode
 from tests.shell.http import clusters
 from tests.shell.http.clusters import Processes, Running
@@ -26,16 +26,19 @@ from tests.shell.waiting import wait_until
 COUNT = 16
 """Partitions of the member alone."""
 NAMES = "/v1/bulk/names/users/partitions"
-JOBS = "/v1/bulk/jobs/j/partitions"
+JOB = "/v1/bulk/jobs/j"
+JSON = {"content-type": "application/json"}
 
 
 def place(key: bytes, count: int = COUNT) -> int:
     return slot_of(key) * count >> 14
 
 
-def block(key: bytes, partition: int | None = None, value: bytes = b"v") -> bytes:
+def block(
+    key: bytes, partition: int | None = None, value: bytes = b"v", kind: Kind = Kind.STRING
+) -> bytes:
     where = place(key) if partition is None else partition
-    row = (key, build(ABSENT, Kind.STRING, 0, value))
+    row = (key, build(ABSENT, kind, 0, value))
     return encode(About(PartitionId(where), 0, 0), [row])
 
 
@@ -48,10 +51,10 @@ def test_nobody_asks_without_the_secret(several: Processes) -> None:
     for method, path in (
         ("GET", f"{NAMES}/0"),
         ("GET", f"{NAMES}/0/changes"),
-        ("PUT", f"{JOBS}/0/blocks/t/a/0?name=users"),
-        ("POST", f"{JOBS}/0:check"),
-        ("POST", f"{JOBS}/0:publish"),
-        ("DELETE", f"{JOBS}/0"),
+        ("PUT", f"{JOB}/blocks/t/a?name=users"),
+        ("POST", f"{JOB}:check"),
+        ("POST", f"{JOB}:publish"),
+        ("DELETE", f"{JOB}?partitions=0"),
     ):
         assert kind(member.ask(method, path)) == (401, "not-authorized")
         foreign = {**several.credentials, "origin": "http://elsewhere"}
@@ -68,9 +71,11 @@ def test_who_is_not_the_owner_says_who_is(several: Processes) -> None:
 
 
 def test_what_can_not_be_is_refused(one: Running) -> None:
-    blocks, mine = f"{JOBS}/{place(b'users:1')}/blocks/t/a/0", block(b"users:1")
+    blocks, mine = f"{JOB}/blocks/t/a", block(b"users:1")
     asked: list[tuple[tuple[int, str], str, str, bytes]] = [
         ((400, "bad-request"), "PUT", f"{blocks}?name=users", b"nonsense"),
+        ((400, "bad-request"), "PUT", f"{blocks}?name=users", b""),
+        ((400, "bad-request"), "PUT", f"{blocks}?name=users", mine[:-1]),
         ((400, "bad-request"), "PUT", f"{blocks}?name=users", mine[:-1] + b"x"),
         ((400, "bad-request"), "PUT", f"{blocks}?name=users", block(b"users:1", 99)),
         ((400, "bad-request"), "PUT", f"{blocks}?name=other", mine),
@@ -82,9 +87,12 @@ def test_what_can_not_be_is_refused(one: Running) -> None:
         ((400, "bad-request"), "GET", "/v1/bulk/names/a:b/partitions/0", b""),
         ((422, "invalid"), "GET", f"{NAMES}/0/changes?after=soon", b""),
         ((410, "gap"), "GET", f"{NAMES}/0/changes?after=77-1", b""),
-        ((422, "invalid"), "POST", f"{JOBS}/0:publish", b"{}"),
-        ((409, "not-staged"), "POST", f"{JOBS}/0:publish", part(("t", 1))),
-        ((409, "not-staged"), "POST", f"{JOBS}/0:check", part(("t", 1))),
+        ((422, "invalid"), "POST", f"{JOB}:publish", b"{}"),
+        ((422, "invalid"), "POST", f"{JOB}:publish", end(("t", {}), asked=[])),
+        ((409, "not-staged"), "POST", f"{JOB}:publish", end(("t", {0: 1}))),
+        ((409, "not-staged"), "POST", f"{JOB}:check", end(("t", {0: 1}))),
+        ((422, "invalid"), "DELETE", f"{JOB}?partitions=x", b""),
+        ((400, "bad-request"), "DELETE", f"{JOB}?partitions={COUNT}", b""),
     ]
     for expected, method, path, body in asked:
         answer = one.ask(method, path, body, **{"content-type": "application/json"})
@@ -92,9 +100,43 @@ def test_what_can_not_be_is_refused(one: Running) -> None:
     assert one.get(f"{NAMES}/0/changes?after=77-1").headers[FIRST].count("-") == 1
 
 
-def part(*tasks: tuple[str, int]) -> bytes:
+def end(*tasks: tuple[str, dict[int, int]], asked: list[int] | None = None) -> bytes:
+    """A job at its end, asked of these partitions, or of all in which a task has something."""
     attempts = [{"task": task, "attempt": "a", "blocks": blocks} for task, blocks in tasks]
-    return json.dumps({"name": "users", "attempts": attempts}).encode()
+    every = sorted({partition for _, blocks in tasks for partition in blocks})
+    partitions = every if asked is None else asked
+    return json.dumps({"name": "users", "partitions": partitions, "attempts": attempts}).encode()
+
+
+def test_several_partitions_go_as_far_as_they_can(one: Running) -> None:
+    """1. Of three blocks the second is none for here: the first is laid aside. 2. Without it all
+    are. 3. Of what is checked and published, the second partition has nothing."""
+    keys = [b"users:{%d}" % number for number in range(64)]
+    first, bad, last = list({place(key): key for key in keys}.values())[:3]
+    path = "/v1/bulk/jobs/several"
+    blocks = [block(first), block(bad, kind=Kind.SET), block(last)]
+    refused = one.ask("PUT", f"{path}/blocks/t/a?name=users", b"".join(blocks))
+    assert kind(refused) == (400, "bad-request")
+    assert refused.json()["detail"].startswith(f"partition {place(bad)}: ")
+    assert refused.headers[DONE] == "1"
+    torn = blocks[1][:-1] + b"x"
+    refused = one.ask("PUT", f"{path}/blocks/t/a?name=users", blocks[0] + torn)
+    assert refused.json()["detail"].startswith(f"partition {place(bad)}: ")
+    assert one.ask("PUT", f"{path}/blocks/t/a?name=users", blocks[0] + blocks[2]).is_success
+    places = [place(first), place(bad), place(last)]
+    counts = dict.fromkeys(places, 1)
+    for verb in ("check", "publish"):
+        refused = one.ask("POST", f"{path}:{verb}", end(("t", counts), asked=places), **JSON)
+        assert kind(refused) == (409, "not-staged")
+        assert refused.json()["detail"].startswith(f"partition {places[1]}: ")
+        assert refused.headers[DONE] == "1"
+    del counts[places[1]]
+    shown = one.ask("POST", f"{path}:publish", end(("t", counts)), **JSON)
+    assert shown.json() == {"state": "published"}
+    for key in (first, last):
+        answer = one.get(f"{NAMES}/{place(key)}")
+        assert key in [row.key for rows in RowStream().feed(answer.content) for row in rows]
+        one.ask("DELETE", f"/v1/maps/users/{key.decode().partition(':')[2]}")
 
 
 def test_what_is_too_long_is_refused_before_it_is_read(one: Running) -> None:
@@ -102,7 +144,7 @@ def test_what_is_too_long_is_refused_before_it_is_read(one: Running) -> None:
         for _ in range(2 + (BLOCK_BYTES_MAX >> 20)):
             yield bytes(1 << 20)
 
-    path = f"{one.url}{JOBS}/0/blocks/t/a/0?name=users"
+    path = f"{one.url}{JOB}/blocks/t/a?name=users"
     with contextlib.suppress(httpx.TransportError):  # it may be cut off while it is sent
         assert kind(httpx.put(path, content=endless(), timeout=60)) == (413, "too-large")
     assert one.is_ready()
@@ -111,10 +153,9 @@ def test_what_is_too_long_is_refused_before_it_is_read(one: Running) -> None:
 def test_a_long_value_is_a_block_of_its_own(one: Running) -> None:
     key, value = b"users:long", b"x" * (8 << 20)
     where = place(key)
-    staged = one.ask("PUT", f"{JOBS}/{where}/blocks/long/a/0?name=users", block(key, value=value))
+    staged = one.ask("PUT", f"{JOB}/blocks/long/a?name=users", block(key, value=value))
     assert staged.json() == {"state": "staging"}
-    headers = {"content-type": "application/json"}
-    shown = one.ask("POST", f"{JOBS}/{where}:publish", part(("long", 1)), **headers)
+    shown = one.ask("POST", f"{JOB}:publish", end(("long", {where: 1})), **JSON)
     assert shown.json() == {"state": "published"}
     stream = RowStream()
     found = [row for rows in stream.feed(one.get(f"{NAMES}/{where}").content) for row in rows]
@@ -125,13 +166,13 @@ def test_a_long_value_is_a_block_of_its_own(one: Running) -> None:
 
 def test_what_is_laid_aside_is_among_the_sizes_and_not_among_the_keys(one: Running) -> None:
     key = b"users:aside"
-    path = f"/v1/bulk/jobs/aside/partitions/{place(key)}"
+    path = "/v1/bulk/jobs/aside"
     before = named(one, ":staging")
-    assert one.ask("PUT", f"{path}/blocks/t/a/0?name=users", block(key)).is_success
+    assert one.ask("PUT", f"{path}/blocks/t/a?name=users", block(key)).is_success
     assert named(one, ":staging") == before + 2, "a block and a mark"
     client = redis.Redis(port=one.port("plain"), protocol=2)
     assert client.keys("*aside*") == []
-    assert one.ask("DELETE", path).json() == {"state": "discarded"}
+    assert one.ask("DELETE", f"{path}?partitions={place(key)}").json() == {"state": "discarded"}
     assert named(one, ":staging") == before + 1
     client.close()
 

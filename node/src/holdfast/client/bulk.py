@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote
@@ -44,7 +45,7 @@ from holdfast.errors import (
     TryAgain,
     Unreachable,
 )
-from holdfast.wire.api.bulk import FIRST, OWNER
+from holdfast.wire.api.bulk import DONE, FIRST, OWNER
 from holdfast.wire.rows import Rows, RowStream, decode
 
 PATIENCE_SECONDS: Final = 60.0
@@ -60,6 +61,8 @@ GONE: Final = 410
 GROUP: Final = 32
 """Partitions that are asked for in one request."""
 CONFLICT: Final = 409
+Request = Callable[[int, int], tuple[str, bytes]]
+"""Path and body that ask for some of several things, from the one up to the other."""
 OF_JOBS: Final = ("job-over", "not-staged")
 
 
@@ -202,6 +205,18 @@ class Bulk:
         owners = (row.replicas[0].member for row in table.partitions)
         return ["" if owner is None else where.get(owner, "") for owner in owners]
 
+    def groups(self, partitions: Iterable[int]) -> list[list[int]]:
+        """What one owner is asked for in one go; each owner in its turn."""
+        by_owner: dict[str, list[int]] = {}
+        for partition in partitions:
+            by_owner.setdefault(self._owners[partition], []).append(partition)
+        turns = [
+            (start, mine[start : start + GROUP])
+            for mine in by_owner.values()
+            for start in range(0, len(mine), GROUP)
+        ]
+        return [group for _, group in sorted(turns, key=itemgetter(0))]
+
     # Reading --------------------------------------------------------------------------------------
 
     async def read(
@@ -209,7 +224,7 @@ class Bulk:
     ) -> AsyncIterator[Rows]:
         """The blocks of these partitions, or of all, each partition at one moment."""
         every = range(self.partition_count) if partitions is None else partitions
-        wanted = deque(self._groups(every))
+        wanted = deque(self.groups(every))
         queue: asyncio.Queue[Rows] = asyncio.Queue(self.parallel)
 
         async def work() -> None:
@@ -233,17 +248,6 @@ class Bulk:
             for task in (coming, *workers):
                 task.cancel()
             await asyncio.gather(ended, coming, *workers, return_exceptions=True)
-
-    def _groups(self, partitions: Iterable[int]) -> list[list[int]]:
-        """What one owner is asked for in one go."""
-        by_owner: dict[str, list[int]] = {}
-        for partition in partitions:
-            by_owner.setdefault(self._owners[partition], []).append(partition)
-        return [
-            mine[start : start + GROUP]
-            for mine in by_owner.values()
-            for start in range(0, len(mine), GROUP)
-        ]
 
     async def _read_group(
         self, name: str, partitions: list[int], *, values: bool
@@ -333,6 +337,48 @@ class Bulk:
         return Changes(rows, f"{rows.about.epoch}-{rows.about.counter}")
 
     # Asking ---------------------------------------------------------------------------------------
+
+    async def ask_each(
+        self,
+        method: str,
+        partitions: Sequence[int],
+        request: Request,
+        headers: dict[str, str] | None = None,
+        *,
+        seconds: float = ANSWER_SECONDS,
+        passes: Callable[[JobRefused], bool] = lambda _: False,
+    ) -> None:
+        """Ask the owner of several partitions, in one go if it can be done; the rest is asked one
+        by one, and answered there with its reason. `passes` says which refusals are none."""
+        count, done = len(partitions), 0
+        if count > 1:
+            owner, asked = self._owners[partitions[0]], request(0, count)
+            done = await self._begin(method, owner, asked, headers, seconds, count)
+        for at in range(done, count):
+            path, body = request(at, at + 1)
+            try:
+                await self.ask(method, partitions[at], path, body, headers, seconds=seconds)
+            except JobRefused as refused:
+                if not passes(refused):
+                    raise
+
+    async def _begin(
+        self,
+        method: str,
+        owner: str,
+        asked: tuple[str, bytes],
+        headers: dict[str, str] | None,
+        seconds: float,
+        count: int,
+    ) -> int:
+        """How many of several partitions are done by asking once."""
+        try:
+            head, _ = await self._exchange.ask(method, owner, *asked, headers, seconds=seconds)
+        except (Broken, TimeoutError):
+            return 0
+        told = head.headers.get(DONE, "")
+        known = int(told) if told.isdecimal() else 0
+        return count if head.is_success else min(known, count - 1)
 
     async def ask(
         self,

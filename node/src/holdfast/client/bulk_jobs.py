@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from holdfast.client.bulk import Bulk
@@ -38,13 +39,23 @@ from holdfast.core.stores.record import ABSENT, Kind, build
 from holdfast.core.stores.space import name_of
 from holdfast.errors import ConfigurationError, JobRefused
 from holdfast.ids import PartitionId
-from holdfast.wire.api.bulk import ID_PATTERN, LIFE_SECONDS, ROWS_TYPE, AttemptModel, JobPart, Mode
+from holdfast.wire.api.bulk import (
+    ATTEMPTS_MAX,
+    ID_PATTERN,
+    LIFE_SECONDS,
+    PARTITIONS_MAX,
+    ROWS_TYPE,
+    AttemptModel,
+    JobEnd,
+    Mode,
+)
 from holdfast.wire.rows import About, encode
 
 BLOCK_BYTES: Final = 256 << 10
 BLOCK_ROWS: Final = 4_096
 BUFFER_BYTES: Final = 32 << 20
-SENDS_MAX: Final = 8
+PARCEL_BYTES: Final = 1 << 20
+SENDS_MAX: Final = 4
 PUBLISH_SECONDS: Final = 600.0
 SHOWN: Final = re.compile(r"the job is (published|publishing) ")
 JSON: Final = {"content-type": "application/json"}
@@ -67,6 +78,21 @@ class Receipt:
     attempt: str
     blocks: dict[int, int]
     """By partition, how many blocks it has there."""
+
+
+class Block(NamedTuple):
+    """What goes to a partition."""
+
+    partition: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class Parcel:
+    """Blocks that go to one owner in one request."""
+
+    blocks: list[Block] = field(default_factory=list)
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -104,61 +130,78 @@ class Job:
 
     async def commit(self, receipts: Iterable[Receipt], mode: Mode = Mode.APPEND) -> None:
         """Show what these attempts have written, in the order of the receipts."""
-        parts: dict[int, list[AttemptModel]] = {}
-        if mode is Mode.REPLACE:
-            parts = {partition: [] for partition in range(self.bulk.partition_count)}
-        for receipt in receipts:
-            for partition, blocks in receipt.blocks.items():
-                attempt = AttemptModel(task=receipt.task, attempt=receipt.attempt, blocks=blocks)
-                parts.setdefault(partition, []).append(attempt)
-        bodies = {
-            partition: JobPart(
-                name=self.name, mode=mode, life_seconds=self.life_seconds, attempts=attempts
-            )
-            .model_dump_json()
-            .encode()
-            for partition, attempts in sorted(parts.items())
-        }
+        counting = list(receipts)
+        counts = Counter(partition for receipt in counting for partition in receipt.blocks)
+        every = range(self.bulk.partition_count) if mode is Mode.REPLACE else sorted(counts)
+        groups = [part for each in self.bulk.groups(every) for part in _parts(each, counts)]
 
-        async def say(verb: str, partition: int) -> None:
-            path, body = f"{self._path(partition)}:{verb}", bodies[partition]
-            await self.bulk.ask("POST", partition, path, body, JSON, seconds=PUBLISH_SECONDS)
+        async def say(verb: str, group: list[int]) -> None:
+            def request(begin: int, end: int) -> tuple[str, bytes]:
+                return f"{self._path}:{verb}", self._end(group[begin:end], counting, mode)
 
-        await self._everywhere(bodies, lambda partition: say("check", partition))
-        await self._everywhere(bodies, lambda partition: say("publish", partition))
+            await self.bulk.ask_each("POST", group, request, JSON, seconds=PUBLISH_SECONDS)
+
+        await self._everywhere(groups, lambda group: say("check", group))
+        await self._everywhere(groups, lambda group: say("publish", group))
+
+    def _end(self, partitions: list[int], receipts: Sequence[Receipt], mode: Mode) -> bytes:
+        """What counts in these partitions."""
+        attempts = [
+            AttemptModel(task=each.task, attempt=each.attempt, blocks=blocks)
+            for each in receipts
+            if (blocks := {one: each.blocks[one] for one in partitions if one in each.blocks})
+        ]
+        end = JobEnd(
+            name=self.name,
+            mode=mode,
+            life_seconds=self.life_seconds,
+            partitions=partitions,
+            attempts=attempts,
+        )
+        return end.model_dump_json().encode()
 
     async def abort(self) -> None:
         """Have nothing of it any more, and refuse what comes late."""
 
-        async def say(partition: int) -> None:
-            path = f"{self._path(partition)}?life_seconds={self.life_seconds}"
-            await self.bulk.ask("DELETE", partition, path)
+        async def say(group: list[int]) -> None:
+            def request(begin: int, end: int) -> tuple[str, bytes]:
+                wanted = ",".join(map(str, group[begin:end]))
+                path = f"{self._path}?partitions={wanted}&life_seconds={self.life_seconds}"
+                return path, b""
 
-        await self._everywhere(range(self.bulk.partition_count), say)
+            await self.bulk.ask_each("DELETE", group, request)
 
-    async def stage(self, task: str, attempt: str, about: About, block: bytes) -> None:
-        """Lay one block aside."""
-        names = "/".join(quote(each, safe="") for each in (task, attempt, str(about.sequence)))
+        await self._everywhere(self.bulk.groups(range(self.bulk.partition_count)), say)
+
+    async def stage(self, task: str, attempt: str, blocks: Sequence[Block]) -> None:
+        """Lay blocks for partitions of one owner aside."""
+        names = "/".join(quote(each, safe="") for each in (task, attempt))
         query = f"name={quote(self.name, safe='')}&life_seconds={self.life_seconds}"
-        path = f"{self._path(about.partition)}/blocks/{names}?{query}"
-        try:
-            await self.bulk.ask("PUT", about.partition, path, block, ROWS)
-        except JobRefused as refused:
-            if not (self.resumes and SHOWN.search(refused.message)):
-                raise
+        path = f"{self._path}/blocks/{names}?{query}"
 
-    def _path(self, partition: int) -> str:
-        return f"/v1/bulk/jobs/{quote(self.id, safe='')}/partitions/{partition}"
+        def request(begin: int, end: int) -> tuple[str, bytes]:
+            return path, b"".join([block.data for block in blocks[begin:end]])
+
+        partitions = [block.partition for block in blocks]
+        await self.bulk.ask_each("PUT", partitions, request, ROWS, passes=self._is_shown)
+
+    def _is_shown(self, refused: JobRefused) -> bool:
+        """What is done again finds what it wanted."""
+        return self.resumes and SHOWN.search(refused.message) is not None
+
+    @property
+    def _path(self) -> str:
+        return f"/v1/bulk/jobs/{quote(self.id, safe='')}"
 
     async def _everywhere(
-        self, partitions: Iterable[int], say: Callable[[int], Awaitable[None]]
+        self, groups: Iterable[list[int]], say: Callable[[list[int]], Awaitable[None]]
     ) -> None:
         """A few at a time; the first that fails ends it."""
-        wanted = iter(partitions)
+        wanted = iter(groups)
 
         async def work() -> None:
-            for partition in wanted:
-                await say(partition)
+            for group in wanted:
+                await say(group)
 
         workers = [asyncio.ensure_future(work()) for _ in range(self.bulk.parallel)]
         try:
@@ -167,6 +210,18 @@ class Job:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+
+
+def _parts(group: list[int], counts: Counter[int]) -> Iterator[list[int]]:
+    """Of a group, as much as one request may say about attempts."""
+    some, size = list[int](), 0
+    for partition in group:
+        size += counts[partition]
+        if some and size > ATTEMPTS_MAX:
+            yield some
+            some, size = [], counts[partition]
+        some.append(partition)
+    yield some
 
 
 class Task:
@@ -179,6 +234,7 @@ class Task:
         self._drafts: dict[int, Draft] = {}
         self._size = 0
         self._blocks: dict[int, int] = {}
+        self._parcels: dict[str, Parcel] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
     async def put(self, key: bytes, value: bytes, *, expires_at_ms: int = 0) -> None:
@@ -193,6 +249,8 @@ class Task:
         """Wait until everything is laid aside, on the backups too."""
         for partition in tuple(self._drafts):
             await self._send(partition)
+        for owner in tuple(self._parcels):
+            await self._ship(owner)
         while self._sending:
             await self._wait(asyncio.ALL_COMPLETED)
         return Receipt(self.id, self.attempt, dict(self._blocks))
@@ -214,7 +272,7 @@ class Task:
             await self._send(max(self._drafts, key=lambda each: self._drafts[each].size))
 
     async def _send(self, partition: int) -> None:
-        """A block goes out; it waits only where too many are under way."""
+        """A block is made of what there is of a partition."""
         draft = self._drafts.pop(partition)
         self._size -= draft.size
         await self.lay_aside(partition, lambda about: encode(about, draft.rows))
@@ -224,10 +282,23 @@ class Task:
         this map and partition."""
         number = self._blocks.get(partition, 0)
         self._blocks[partition] = number + 1
+        block = Block(partition, make(About(PartitionId(partition), 0, 0, number)))
+        owner = self.job.bulk.owner_of(partition)
+        parcel = self._parcels.get(owner)
+        if parcel is not None and parcel.size + len(block.data) > PARCEL_BYTES:
+            await self._ship(owner)
+        parcel = self._parcels.setdefault(owner, Parcel())
+        parcel.blocks.append(block)
+        parcel.size += len(block.data)
+        if parcel.size >= PARCEL_BYTES or len(parcel.blocks) == PARTITIONS_MAX:
+            await self._ship(owner)
+
+    async def _ship(self, owner: str) -> None:
+        """A request goes out; it waits only where too many are under way."""
+        parcel = self._parcels.pop(owner)
         while len(self._sending) >= SENDS_MAX:
             await self._wait(asyncio.FIRST_COMPLETED)
-        about = About(PartitionId(partition), 0, 0, number)
-        stage = self.job.stage(self.id, self.attempt, about, make(about))
+        stage = self.job.stage(self.id, self.attempt, parcel.blocks)
         self._sending.add(asyncio.ensure_future(stage))
 
     async def _wait(self, until: str) -> None:
@@ -240,6 +311,7 @@ class Task:
     def close(self) -> None:
         """Send nothing more: the attempt has failed."""
         self._drafts.clear()
+        self._parcels.clear()
         for task in self._sending:
             task.cancel()
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

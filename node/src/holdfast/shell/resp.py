@@ -168,6 +168,24 @@ class Session(asyncio.Protocol):
         if self._reader.error is not None:
             self._break(self._reader.error)
 
+    def command_received(self, command: Arguments) -> None:
+        """One command of somebody in this process, who needs no bytes to say it."""
+        size = sum(map(len, command))
+        self._stats.received_bytes += size
+        if self._ending:
+            return
+        self._unread_bytes += size
+        try:
+            self._reader.check(command)
+        except RequestError as error:
+            self._break(error)
+            return
+        if self._special or self.server.full:
+            self._backlog.append(command)
+            self.pump()
+        else:
+            self._give([command])
+
     def _give(self, requests: list[Arguments]) -> None:
         size, self._unread_bytes = self._unread_bytes, 0
         self._underway_bytes += size

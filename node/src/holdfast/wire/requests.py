@@ -45,6 +45,9 @@ FAST_BYTES_MAX: Final = 512 * 1024
 TAIL_BYTES_MAX: Final = 16 * 1024
 """A request of which no more is here is read again from its start with what follows."""
 
+BAD_LENGTH: Final = "ERR Protocol error: invalid bulk length"
+TOO_LONG: Final = "ERR Protocol error: the request is too long"
+
 _LAST: Final = b"*1\r\n$1\r\n\0\r\n"
 _LAST_ARGUMENTS: Final = [b"\0"]
 _MANY_ITEMS: Final = re.compile(rb"\*\d{7}")
@@ -101,6 +104,14 @@ class RequestReader:
         requests = self._feed_slowly(data)
         self._calm = self._strict.idle and self.error is None
         return requests
+
+    def check(self, arguments: Arguments) -> None:
+        """Refuse a request that came in its parts, from within the process, as if it had come in
+        bytes."""
+        if max(map(len, arguments)) > self._limits.value_bytes_max:
+            raise RequestError(BAD_LENGTH)
+        if sum(map(len, arguments)) > self._limits.request_bytes_max:
+            raise RequestError(TOO_LONG)
 
     def _feed_slowly(self, data: bytes) -> list[Arguments]:
         """Several requests, or a part of one, or anything else."""
@@ -248,9 +259,9 @@ class _Strict:
             raise RequestError(f"ERR Protocol error: expected '$', got '{seen}'")
         size = _number(line[1:])
         if size is None or not 0 <= size <= self._limits.value_bytes_max:
-            raise RequestError("ERR Protocol error: invalid bulk length")
+            raise RequestError(BAD_LENGTH)
         if self._taken + size > self._limits.request_bytes_max:
-            raise RequestError("ERR Protocol error: the request is too long")
+            raise RequestError(TOO_LONG)
         self._size = size
 
     def _item(self, position: int, requests: list[Arguments]) -> int | None:

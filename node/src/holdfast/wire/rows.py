@@ -48,7 +48,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from operator import le
 from typing import Final, NamedTuple
 
@@ -163,7 +163,24 @@ class Rows:
 
     def mutations(self) -> list[Mutation]:
         """Keys and records."""
-        return [(row.key, build(row.version, row.kind, row.expiry, row.value)) for row in self]
+        if any(self.numbers("expiries")):
+            return [(row.key, build(row.version, row.kind, row.expiry, row.value)) for row in self]
+        keys, values = bytes(self.column("keys")), bytes(self.column("values"))
+        versions = bytes(self.column("versions"))
+        heads = zip(
+            [versions[at : at + VERSION_BYTES] for at in range(0, len(versions), VERSION_BYTES)],
+            self.column("kinds"),
+            strict=True,
+        )
+        return [
+            (keys[key:key_end], b"%b%c%b" % (*head, values[value:value_end]))
+            for (key, key_end), (value, value_end), head in zip(
+                pairwise(self.numbers("key_offsets")),
+                pairwise(self.numbers("value_offsets")),
+                heads,
+                strict=True,
+            )
+        ]
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -255,6 +272,24 @@ def length_of(head: bytes | bytearray | memoryview) -> int:
     if end > BLOCK_BYTES_MAX:
         raise FrameError(f"a block of {end} bytes is larger than {BLOCK_BYTES_MAX}")
     return end
+
+
+def cut(data: bytes) -> list[bytes]:
+    """Blocks that stand one after the other, to the end; nothing but their heads is looked at."""
+    found, at, view = list[bytes](), 0, memoryview(data)
+    while at < len(data):
+        left = len(data) - at
+        end = length_of(view[at:]) if left >= HEAD_BYTES else HEAD_BYTES
+        if end > left:
+            raise FrameError(f"{left} bytes of a block of rows of at least {end}")
+        found.append(data[at : at + end])
+        at += end
+    return found
+
+
+def partition_of(block: bytes) -> PartitionId:
+    """Of a block whose head was looked at."""
+    return PartitionId(HEAD.unpack_from(block)[3])
 
 
 def decode(data: bytes) -> Rows:

@@ -153,9 +153,9 @@ def stage(around: Surroundings, _: Session, args: list[bytes]) -> bytes:
     if not 0 <= number < BLOCKS_OF_A_TASK_MAX:
         raise CommandError(SYNTAX)
     partition = partition_in(around, args)
-    for key, _record in staging.rows_of(rows, name):
-        if around.data.plane.partition_of(key) != partition:
-            raise CommandError(OTHER_PARTITION)
+    partition_of = around.data.plane.partition_of
+    if any(partition_of(key) != partition for key, _ in staging.rows_of(rows, name)):
+        raise CommandError(OTHER_PARTITION)
 
     def act(holding: Holding, call: Call) -> tuple[bytes, Sequence[bytes]]:
         block = BlockId(task, attempt, number)

@@ -12,11 +12,9 @@ LENGTH_BYTES: Final = 4
 
 def pack(items: Iterable[bytes]) -> bytes:
     """All of them, one after the other."""
-    parts = []
-    for item in items:
-        parts.append(len(item).to_bytes(LENGTH_BYTES, "big"))
-        parts.append(item)
-    return b"".join(parts)
+    return b"".join(
+        [part for item in items for part in (len(item).to_bytes(LENGTH_BYTES, "big"), item)]
+    )
 
 
 def unpack(body: bytes, start: int = 0) -> list[bytes]:

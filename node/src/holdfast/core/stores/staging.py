@@ -43,13 +43,21 @@ from typing import Final, NamedTuple
 
 from holdfast.core.stores.access import check_lock, live
 from holdfast.core.stores.command import Call
-from holdfast.core.stores.eviction import admit, check_key
+from holdfast.core.stores.eviction import check_key, make_room
 from holdfast.core.stores.fragment import Fragment
 from holdfast.core.stores.packing import pack, unpack
 from holdfast.core.stores.plain import VALUE_BYTES_MAX
-from holdfast.core.stores.record import FLAGS_AT, Kind, body_of, expiry_of, kind_of
+from holdfast.core.stores.record import (
+    FLAGS_AT,
+    NO_FLAGS,
+    PLAIN_AT,
+    Kind,
+    body_of,
+    expiry_of,
+    kind_of,
+)
 from holdfast.core.stores.space import DEFAULT, STAGING, Space, name_of
-from holdfast.core.stores.strings import DEFAULT_LIFE, keep_string
+from holdfast.core.stores.strings import keep_string
 from holdfast.errors import CommandError, MessageError
 
 LIFE_MS_MAX: Final = 7 * 24 * 3_600_000
@@ -149,24 +157,38 @@ def rows_of(packed: bytes, name: bytes) -> list[tuple[bytes, bytes]]:
     """Keys and records of a block; what can't be written so is refused."""
     try:
         items = unpack(packed)
-        rows = list(zip(items[::2], items[1::2], strict=True))
-        fits = bool(rows) and all(map(_is_writable, items[1::2]))
+        keys, records = items[::2], items[1::2]
+        rows = list(zip(keys, records, strict=True))
+        fits = bool(rows) and _are_writable(records)
     except (MessageError, ValueError):
-        fits, rows = False, []
+        keys, rows, fits = [], [], False
     if not fits or len(rows) > BLOCK_ROWS_MAX:
         raise CommandError(NO_ROWS.format(BLOCK_ROWS_MAX))
-    for key, _ in rows:
-        check_key(key)
-        if name_of(key) != name:
-            raise CommandError(NOT_OF_NAME)
+    check_key(max(keys, key=len))
+    if not _are_of(name, keys):
+        raise CommandError(NOT_OF_NAME)
     return rows
+
+
+def _are_writable(records: Sequence[bytes]) -> bool:
+    """Whether all are strings, or say that a key goes; most blocks have plain strings alone."""
+    plain = {each[FLAGS_AT:PLAIN_AT] for each in records} == {NO_FLAGS}
+    fits = max(map(len, records)) - FLAGS_AT <= VALUE_BYTES_MAX
+    return fits and (plain or all(map(_is_writable, records)))
 
 
 def _is_writable(record: bytes) -> bool:
     if len(record) <= FLAGS_AT or kind_of(record) not in (Kind.STRING, Kind.GONE):
         return False
     expiry_of(record)
-    return not record[FLAGS_AT] & CHANGED and len(record) - FLAGS_AT <= VALUE_BYTES_MAX
+    return not record[FLAGS_AT] & CHANGED
+
+
+def _are_of(name: bytes, keys: Sequence[bytes]) -> bool:
+    if name == DEFAULT:
+        return all(name_of(key) == name for key in keys)
+    prefix = name + b":"
+    return all(key.startswith(prefix) for key in keys)
 
 
 # Publishing ---------------------------------------------------------------------------------------
@@ -256,19 +278,33 @@ def _replaced(space: Space, call: Call, name: bytes) -> list[bytes]:
 
 
 def _carry_out(space: Space, call: Call, rows: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-    """Write the rows of a block, all of them or, if a key is locked, none."""
-    for key, _ in rows:
-        check_lock(space, call, key)
-    admit(space, call, [key for key, record in rows if kind_of(record) is not Kind.GONE])
+    """Write the rows of a block, all of them or, if a key is locked, none. They are of one name,
+    and so of one fragment."""
+    keys = [key for key, _ in rows]
+    fragment = space.look(keys[0])
+    if fragment is not None and fragment.locks:
+        for key in keys:
+            check_lock(space, call, key)
+    coming = dict.fromkeys(key for key, record in rows if not _goes(call, record))
+    if coming:
+        make_room(space.home(keys[0]), call, coming)
     for key, record in rows:
-        expiry = expiry_of(record)
-        if kind_of(record) is Kind.GONE or 0 < expiry <= call.now:
+        if record[FLAGS_AT:PLAIN_AT] == NO_FLAGS:
+            keep_string(space, call, key, record[PLAIN_AT:])
+        elif _goes(call, record):
             found = live(space, call, key)
             if found is not None:
                 found[0].remove(key)
         else:
-            keep_string(space, call, key, body_of(record), expiry or DEFAULT_LIFE)
-    return [key for key, _ in rows]
+            keep_string(space, call, key, body_of(record), expiry_of(record))
+    return keys
+
+
+def _goes(call: Call, record: bytes) -> bool:
+    """Whether nothing is at its key afterwards."""
+    if record[FLAGS_AT:PLAIN_AT] == NO_FLAGS:
+        return False
+    return kind_of(record) is Kind.GONE or 0 < expiry_of(record) <= call.now
 
 
 def discard(space: Space, call: Call, job: bytes, life_ms: int) -> None:

@@ -16,6 +16,7 @@ from holdfast.shell.http.cluster import ClusterRoutes
 from holdfast.shell.http.copies import CopyRoutes
 from holdfast.shell.http.data import DataRoutes
 from holdfast.shell.http.happenings import Happenings
+from holdfast.shell.http.jobs import JobRoutes
 from holdfast.shell.http.members import MemberRoutes
 from holdfast.shell.http.migrations import MigrationRoutes
 from holdfast.shell.http.peers import Peers
@@ -64,6 +65,7 @@ class Application:
         self._bulk = BulkRoutes(member, PROBLEMS)
         app.include_router(self._bulk.router)
         slices, sessions = self._bulk.slices, self._bulk.sessions
+        app.include_router(JobRoutes(member, PROBLEMS, slices, sessions).router)
         app.include_router(CopyRoutes(member, PROBLEMS, slices, sessions).router)
         _describe_problems(app)
         app.add_api_route("/docs", _manual(app), methods=["GET"], include_in_schema=False)

@@ -1,4 +1,4 @@
-"""`/v1/bulk`: whole partitions of a name, read, written as jobs, or followed.
+"""`/v1/bulk/names`: whole partitions of a name, read or followed.
 
 The story is in docs/protocol/bulk.md.
 
@@ -7,15 +7,14 @@ Rules
 * Everything is asked of the partition's owner; whoever else is asked says who that is, in a header,
   and nothing is passed on. What is decided is decided in the core (`core.front.bulk`).
 * What is large goes in pieces. A reader gets the next block when it has taken the last one; one
-  that takes nothing for `STALL_SECONDS` is cut off, as it keeps old values in memory. Of those who
-  write, `UPLOADS_MAX` are heard at a time.
+  that takes nothing for `STALL_SECONDS` is cut off, as it keeps old values in memory.
 * All of it goes at the pace of `slices`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import unquote_to_bytes
@@ -23,39 +22,25 @@ from urllib.parse import unquote_to_bytes
 import hiredis
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.core.stores.packing import pack, unpack
+from holdfast.core.stores.packing import unpack
 from holdfast.core.stores.snapshot import Snapshot
-from holdfast.errors import RemoteProtocolError
 from holdfast.ids import PARTITION_COUNT_MAX, PartitionId
 from holdfast.shell.http.pool import Borrowed, Sessions
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.refusals import Kind, Refused, of_reply
 from holdfast.shell.http.security import Guard, same_origin
 from holdfast.shell.http.slices import Slices
-from holdfast.wire.api.bulk import (
-    FIRST,
-    ID_PATTERN,
-    LIFE_SECONDS,
-    LIFE_SECONDS_MAX,
-    OWNER,
-    ROWS_TYPE,
-    JobPart,
-    JobState,
-)
-from holdfast.wire.rows import BLOCK_BYTES_MAX, About, decode, encode
+from holdfast.wire.api.bulk import FIRST, IDS_PATTERN, OWNER, ROWS_TYPE
+from holdfast.wire.rows import About, encode
 
 BULK: Final = b"HOLDFAST.BULK"
 PAGE_BYTES: Final = 512 << 10
 PAGE_ROWS: Final = 4_096
 STALL_SECONDS: Final = 60.0
-UPLOAD_SECONDS: Final = 60.0
-UPLOADS_MAX: Final = 4
 NAMES: Final = b"/v1/bulk/names/"
 PARTITIONS: Final = b"/partitions"
-PUBLISHED: Final = b"published"
 
 ROWS: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -63,20 +48,8 @@ ROWS: Final[dict[int | str, dict[str, Any]]] = {
         "content": {ROWS_TYPE: {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-BODY: Final = {
-    "requestBody": {
-        "required": True,
-        "content": {ROWS_TYPE: {"schema": {"type": "string", "format": "binary"}}},
-    }
-}
 Name = Annotated[str, Path(description="Name of the map.", examples=["users"], min_length=1)]
 Partition = Annotated[int, Path(ge=0, lt=PARTITION_COUNT_MAX, description="The partition.")]
-Id = Annotated[str, Path(pattern=ID_PATTERN, examples=["job-1"])]
-Number = Annotated[int, Path(ge=0, lt=4_096, description="0, 1, 2 ... of this attempt here.")]
-Life = Annotated[
-    float,
-    Query(ge=0.001, le=LIFE_SECONDS_MAX, description="Seconds that the job is remembered."),
-]
 
 
 class RowsResponse(StreamingResponse):
@@ -109,11 +82,9 @@ class BulkRoutes:
         self._member = member
         self.slices = Slices(lambda: member.commands)
         self.sessions = Sessions(member.session)
-        self._uploads = asyncio.Semaphore(UPLOADS_MAX)
         guards = [Depends(same_origin), Depends(Guard(member).needs_secret)]
         self.router = APIRouter(tags=["bulk"], responses=problems, dependencies=guards)
         names, add = "/v1/bulk/names/{name:path}/partitions/{partition}", self.router.add_api_route
-        jobs = "/v1/bulk/jobs/{job}/partitions/{partition}"
         many = names.removesuffix("/{partition}")
         for path, endpoint in (
             (names, self.read),
@@ -121,16 +92,6 @@ class BulkRoutes:
             (f"{names}/changes", self.changes),
         ):
             add(path, endpoint, methods=["GET"], response_class=Response, responses=ROWS)
-        add(
-            f"{jobs}/blocks/{{task}}/{{attempt}}/{{number}}",
-            self.stage,
-            methods=["PUT"],
-            response_model=JobState,
-            openapi_extra=BODY,
-        )
-        add(f"{jobs}:check", self.check, methods=["POST"], response_model=JobState)
-        add(f"{jobs}:publish", self.publish, methods=["POST"], response_model=JobState)
-        add(jobs, self.discard, methods=["DELETE"], response_model=JobState)
 
     def stop(self) -> None:
         """Nothing more is asked."""
@@ -155,7 +116,7 @@ class BulkRoutes:
         ids: Annotated[
             str,
             Query(
-                pattern="^[0-9]{1,5}(,[0-9]{1,5}){0,255}$",
+                pattern=IDS_PATTERN,
                 description="Partitions, with commas.",
                 examples=["0,3,6"],
             ),
@@ -219,61 +180,7 @@ class BulkRoutes:
         block = encode(about, list(zip(items[::2], items[1::2], strict=True)))
         return Response(block, media_type=ROWS_TYPE)
 
-    # Jobs -----------------------------------------------------------------------------------------
-
-    async def stage(
-        self,
-        request: Request,
-        job: Id,
-        partition: Partition,
-        task: Id,
-        attempt: Id,
-        number: Number,
-        name: Annotated[str, Query(min_length=1, pattern="^[^:]+$", description="Of the map.")],
-        life_seconds: Life = LIFE_SECONDS,
-    ) -> JobState:
-        """Lay one block of an attempt of a task aside. The same one again changes nothing."""
-        async with self._uploads:
-            data = await _body(request)
-            rows = await self.slices.run(partial(_packed, data, partition))
-            words = (job, task, attempt, str(number), _millis(life_seconds))
-            asked = self._job(partition, b"STAGE", name.encode(), *map(_bytes, words), rows)
-            await self.slices.step(asked)
-        return JobState(state="staging")
-
-    async def check(self, job: Id, partition: Partition, part: JobPart) -> JobState:
-        """Whether every block that counts is here. Ask it of each partition before the first one
-        is published: then nothing is missing in any."""
-        await self._job(
-            partition, b"CHECK", *map(_bytes, (job, _millis(part.life_seconds))), _winners(part)
-        )
-        return JobState(state="staging")
-
-    async def publish(self, job: Id, partition: Partition, part: JobPart) -> JobState:
-        """Show what the job has for this partition; return when all of it is shown. Again, it
-        changes nothing."""
-        words = (part.name, job, part.mode.value, _millis(part.life_seconds))
-        state = b""
-        while state != PUBLISHED:
-            asked = self._job(partition, b"PUBLISH", *map(_bytes, words), _winners(part))
-            state = await self.slices.step(asked)
-        return JobState(state="published")
-
-    async def discard(
-        self, job: Id, partition: Partition, life_seconds: Life = LIFE_SECONDS
-    ) -> JobState:
-        """Have nothing of a job here any more; blocks of it that come late are refused."""
-        await self._job(partition, b"DISCARD", *map(_bytes, (job, _millis(life_seconds))))
-        return JobState(state="discarded")
-
     # What is said to the core ---------------------------------------------------------------------
-
-    async def _job(self, partition: int, word: bytes, *words: bytes) -> Any:
-        session = self.sessions.borrow()
-        try:
-            return await self._say(session, partition, word, *words)
-        finally:
-            session.close()
 
     async def _say(self, session: Borrowed, partition: int, word: bytes, *words: bytes) -> Any:
         return await say(self._member, session, partition, word, *words)
@@ -336,37 +243,6 @@ def _block(snapshot: Snapshot | None, about: About, place: int, sequence: int) -
     return encode(said, page.records), page.following
 
 
-def _packed(data: bytes, partition: int) -> bytes:
-    """The rows of a block as the core takes them."""
-    try:
-        rows = decode(data)
-    except RemoteProtocolError as error:
-        raise Refused(Kind.BAD_REQUEST, error.message) from None
-    if rows.about.partition != partition:
-        raise Refused(
-            Kind.BAD_REQUEST, f"the block is of partition {rows.about.partition}, not {partition}"
-        )
-    return pack(part for mutation in rows.mutations() for part in mutation)
-
-
-async def _body(request: Request) -> bytes:
-    """One block, within a time."""
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(UPLOAD_SECONDS):
-            async for part in request.stream():
-                size += len(part)
-                if size > BLOCK_BYTES_MAX:
-                    limit = f"a block has at most {BLOCK_BYTES_MAX >> 20} MiB"
-                    raise Refused(Kind.TOO_LARGE, limit)
-                parts.append(part)
-    except TimeoutError:
-        raise Refused(Kind.BAD_REQUEST, f"not all of it within {UPLOAD_SECONDS:.0f} s") from None
-    except ClientDisconnect:
-        raise Refused(Kind.BAD_REQUEST, "the request broke off") from None
-    return b"".join(parts)
-
-
 def _name(request: Request) -> bytes:
     """As bytes: the framework's text has lost those that are no text."""
     raw: bytes = request.scope["raw_path"]
@@ -374,21 +250,6 @@ def _name(request: Request) -> bytes:
     if rest.endswith(PARTITIONS):
         return unquote_to_bytes(rest.removesuffix(PARTITIONS))
     return unquote_to_bytes(rest.rpartition(PARTITIONS + b"/")[0])
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode()
-
-
-def _millis(seconds: float) -> str:
-    return str(max(1, round(seconds * 1_000)))
-
-
-def _winners(part: JobPart) -> bytes:
-    attempts: Sequence[tuple[str, str, str]] = [
-        (each.task, each.attempt, str(each.blocks)) for each in part.attempts
-    ]
-    return pack(word.encode() for each in attempts for word in each)
 
 
 def point_in(text: bytes) -> tuple[int, int]:

@@ -127,7 +127,7 @@ class LocalSession:
 
     def _send(self, command: Sequence[bytes]) -> None:
         self._on_command()
-        self._session.data_received(hiredis.pack_command(tuple(command)))  # type: ignore[arg-type]  # its stub means any length
+        self._session.command_received(list(command))
 
     def close(self) -> None:
         """It is over; who waits for a reply gets none."""
