@@ -131,13 +131,14 @@ def main() -> int:
             print(f"{figure.name:14}{figure.about}")
         return 0
     plan, load = plan_of(given), os.getloadavg()
-    say(f"members run {'compiled' if package.is_compiled() else 'interpreted: `make compiled`'}")
     wanted = [figure for figure in ALL if not given.only or figure.name in given.only]
     outcomes: list[Outcome] = []
     records: list[dict[str, Any]] = []
     interrupted = False
     try:
         with signals_end():
+            how = "compiled" if package.is_compiled() else "interpreted; `make compiled` first"
+            say(f"members run {how}")
             run(wanted, plan, outcomes, records)
     except KeyboardInterrupt:
         interrupted = True

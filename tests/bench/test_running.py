@@ -96,9 +96,18 @@ def test_a_stage_ends_its_processes_and_removes_its_files_when_something_fails()
     assert not stage.folder.exists()
 
 
-def children(pid: int) -> list[int]:
+def members_of(pid: int) -> list[int]:
+    """The members that a process has started; it looks for the package before, with others."""
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
-    return [int(each) for each in text.split()]
+    return [int(each) for each in text.split() if b"\0member\0" in said_of(int(each))]
+
+
+def said_of(pid: int) -> bytes:
+    """With what it was started; nothing of one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="it looks into /proc")
@@ -115,8 +124,8 @@ def test_interrupted_it_ends_all_that_it_started(number: signal.Signals) -> None
         start_new_session=True,
     )
     try:
-        wait_until(lambda: children(bench.pid), "it has started a process")
-        started = children(bench.pid)
+        wait_until(lambda: members_of(bench.pid), "it has started a member")
+        started = members_of(bench.pid)
         bench.send_signal(number)
         _, told = bench.communicate(timeout=30)
     finally:
