@@ -73,7 +73,7 @@ kube-down: ## remove what `make kube` made
 # What only a real API server decides is tested here too: its binaries are there now. `exec`: who ends make ends it.
 e2e: setup ## the end-to-end tests on the same choice of a Kubernetes: make e2e ONLY=scale
 	@scripts/kube.sh prepare
-	@HOLDFAST_E2E=1 exec $(BIN)/pytest -v --no-header --maxfail=6 -o faulthandler_timeout=0 --durations=0 --durations-min=5 \
+	@HOLDFAST_E2E=1 exec $(BIN)/pytest -v --no-header --maxfail=6 --durations=0 --durations-min=5 \
 		tests/e2e tests/controller/test_real_api.py $(if $(ONLY),-k "$(ONLY)") $(ARGS)
 
 compiled: setup ## compile the path of a command into build/compiled, as the image has it
