@@ -28,6 +28,7 @@ class Member:
         self.process = process
         self.name = process.name
         self.plain, self.cluster = ports["plain"], ports["cluster"]
+        self.address = f"{HOST}:{ports['member']}"
         self.url = f"http://{HOST}:{ports['http']}"
         self.http = httpx.Client(base_url=self.url, trust_env=False, timeout=120)
 
@@ -63,13 +64,14 @@ class Grid:
         self._stage = stage
         self.name = name
         self._settings = settings
-        self._founders: list[str] = []
+        self._known: list[str] = []
+        """Whom a member asks for the cluster."""
         self.members: list[Member] = []
 
     def form(self, count: int) -> Grid:
         """Start so many at once, and wait until all serve and every copy is there."""
         ports = free_ports(HOST, 4 * count)
-        self._founders = [f"{HOST}:{port}" for port in ports[:count]]
+        self._known = [f"{HOST}:{port}" for port in ports[:count]]
         for number in range(count):
             mine = dict(
                 zip(("plain", "cluster", "http"), ports[count + 3 * number :], strict=False)
@@ -81,7 +83,8 @@ class Grid:
         return self
 
     def add(self) -> Member:
-        """Start one more; it is not waited for."""
+        """Start one more; it is not waited for. It asks who lives: the founders may all be gone."""
+        self._known = [member.address for member in self.members]
         ports = dict(zip(("member", "plain", "cluster", "http"), free_ports(HOST, 4), strict=True))
         return self._start(f"{self.name}-{len(self._stage.processes)}", ports)
 
@@ -93,7 +96,7 @@ class Grid:
         given = {
             "name": name,
             "group": name,
-            "initial": ",".join(self._founders),
+            "initial": ",".join(self._known),
             "log_format": "json",
             "processes": "0",  # the member itself is what is measured, and killed
             **{f"port_{kind}": str(port) for kind, port in ports.items()},

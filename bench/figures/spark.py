@@ -121,8 +121,8 @@ def stream(plan: Plan) -> Iterator[Outcome]:
     with session() as spark, Stage() as stage, tempfile.TemporaryDirectory() as place:
         grid = Grid(stage, "spark", backup_count="1", partition_count="32").form(MEMBERS)
         fork = multiprocessing.get_context("spawn")
-        over = fork.Event()
-        writer = fork.Process(target=change, args=(grid.members[0].cluster, over))
+        over, seen_some = fork.Event(), fork.Event()
+        writer = fork.Process(target=change, args=(grid.members[0].cluster, over, seen_some))
         seen: list[tuple[float, int, float]] = []
 
         def take(frame: DataFrame, _: int) -> None:
@@ -137,6 +137,7 @@ def stream(plan: Plan) -> Iterator[Outcome]:
         writer.start()
         try:
             wait_for(lambda: seen, "the first changes are there")
+            seen_some.set()
             time.sleep(WARM_SECONDS)
             begin = time.time()
             time.sleep(seconds)
@@ -152,8 +153,9 @@ def stream(plan: Plan) -> Iterator[Outcome]:
         yield worst("stream: longest lag", Goal(2, "s", at_most=True), [max(lags)], "s", note)
 
 
-def change(port: int, over: Event) -> None:
-    """SET keys at a steady rate, with the time as their value."""
+def change(port: int, over: Event, seen_some: Event) -> None:
+    """SET keys at a steady rate, with the time as their value; at a tenth of it until Spark has
+    seen some: its first batch takes longer than a journal of so many changes lasts."""
     from bench.filling import key_of
     from holdfast.core.data.plane import slot_of
 
@@ -161,13 +163,16 @@ def change(port: int, over: Event) -> None:
     pipes = {owner: Pipe(owner) for owner in sorted(set(owners))}
     keys = [key_of(number) for number in range(STREAM_KEYS)]
     by_owner = {owner: [key for key in keys if owners[slot_of(key)] == owner] for owner in pipes}
-    began, sent = time.time(), 0
+    looked, due, sent = time.time(), 0.0, 0
     while not over.is_set():
-        due = int((time.time() - began) * STREAM_RATE) - sent
-        now = b"%0*.3f" % (STREAM_BYTES, time.time())
+        rate = STREAM_RATE if seen_some.is_set() else STREAM_RATE // 10
+        looked, before = time.time(), looked
+        due += (looked - before) * rate
+        count = int(due) - sent
+        now = b"%0*.3f" % (STREAM_BYTES, looked)
         for owner, pipe in pipes.items():
             mine = by_owner[owner]
-            share = due * len(mine) // len(keys)
+            share = count * len(mine) // len(keys)
             start = sent % max(1, len(mine))
             pipe.send((b"SET", key, now) for key in (mine + mine)[start : start + share])
             sent += share
