@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench import load_tool, peers
@@ -36,6 +37,8 @@ STREAM_RATE: Final = 55_000
 STREAM_BYTES: Final = 20
 STREAM_KEYS: Final = 20_000
 PACE_SECONDS: Final = 0.02
+JOURNALS: Final = "[unnamed]\njournal_entries = 100000\njournal_bytes = 16777216\n"
+"""A partition keeps the changes of a minute: Spark's first batch alone takes some seconds."""
 
 
 def keys_of(plan: Plan) -> int:
@@ -119,10 +122,13 @@ def stream(plan: Plan) -> Iterator[Outcome]:
     """A process changes keys at a steady rate; each value says when. Spark follows and counts."""
     seconds = STREAM_SECONDS / (2 if plan.quick else 1)
     with session() as spark, Stage() as stage, tempfile.TemporaryDirectory() as place:
-        grid = Grid(stage, "spark", backup_count="1", partition_count="32").form(MEMBERS)
+        config = Path(stage.folder) / "journals.toml"
+        config.write_text(JOURNALS)
+        settings = {"config": str(config), "backup_count": "1", "partition_count": "32"}
+        grid = Grid(stage, "spark", **settings).form(MEMBERS)
         fork = multiprocessing.get_context("spawn")
-        over, seen_some = fork.Event(), fork.Event()
-        writer = fork.Process(target=change, args=(grid.members[0].cluster, over, seen_some))
+        over = fork.Event()
+        writer = fork.Process(target=change, args=(grid.members[0].cluster, over))
         seen: list[tuple[float, int, float]] = []
 
         def take(frame: DataFrame, _: int) -> None:
@@ -137,7 +143,6 @@ def stream(plan: Plan) -> Iterator[Outcome]:
         writer.start()
         try:
             wait_for(lambda: seen, "the first changes are there")
-            seen_some.set()
             time.sleep(WARM_SECONDS)
             begin = time.time()
             time.sleep(seconds)
@@ -153,9 +158,8 @@ def stream(plan: Plan) -> Iterator[Outcome]:
         yield worst("stream: longest lag", Goal(2, "s", at_most=True), [max(lags)], "s", note)
 
 
-def change(port: int, over: Event, seen_some: Event) -> None:
-    """SET keys at a steady rate, with the time as their value; at a tenth of it until Spark has
-    seen some: its first batch takes longer than a journal of so many changes lasts."""
+def change(port: int, over: Event) -> None:
+    """SET keys at a steady rate, with the time as their value."""
     from bench.filling import key_of
     from holdfast.core.data.plane import slot_of
 
@@ -163,16 +167,13 @@ def change(port: int, over: Event, seen_some: Event) -> None:
     pipes = {owner: Pipe(owner) for owner in sorted(set(owners))}
     keys = [key_of(number) for number in range(STREAM_KEYS)]
     by_owner = {owner: [key for key in keys if owners[slot_of(key)] == owner] for owner in pipes}
-    looked, due, sent = time.time(), 0.0, 0
+    began, sent = time.time(), 0
     while not over.is_set():
-        rate = STREAM_RATE if seen_some.is_set() else STREAM_RATE // 10
-        looked, before = time.time(), looked
-        due += (looked - before) * rate
-        count = int(due) - sent
-        now = b"%0*.3f" % (STREAM_BYTES, looked)
+        due = int((time.time() - began) * STREAM_RATE) - sent
+        now = b"%0*.3f" % (STREAM_BYTES, time.time())
         for owner, pipe in pipes.items():
             mine = by_owner[owner]
-            share = count * len(mine) // len(keys)
+            share = due * len(mine) // len(keys)
             start = sent % max(1, len(mine))
             pipe.send((b"SET", key, now) for key in (mine + mine)[start : start + share])
             sent += share
