@@ -154,4 +154,11 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    if code == EXIT_INTERRUPTED:
+        # Where the interruption met an `exec` (a dataclass is made by one), the interpreter would
+        # end itself by SIGINT, whatever code it is given.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -15,7 +15,7 @@ from bench.processes import ROOT
 def is_compiled() -> bool:
     """Whether `make compiled` was run since the sources were changed."""
     check = [str(ROOT / "scripts" / "compiled.sh"), "check"]
-    environment = {**os.environ, "PYTHON": sys.executable}
+    environment = {**os.environ, "COMPILED_FOR": sys.executable}
     return subprocess.run(check, env=environment, check=False).returncode == 0
 
 

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Makes build/compiled: the package with the path of a command compiled (docs/adr/0034), as the image has it.
 # `check` only says whether it is there, and made of these sources. Without a C compiler or Python.h it is not
-# made, which is said; nothing but the tests of it needs it.
+# made, which is said; nothing but the tests of it needs it. COMPILED_FOR is another interpreter than that of .venv.
 set -eu
 cd "$(dirname "$0")/.."
 
-python=${PYTHON:-$PWD/.venv/bin/python}
+python=${COMPILED_FOR:-$PWD/.venv/bin/python}
 place=build/compiled
 
 say() { printf 'compiled: %s\n' "$*"; }

@@ -208,9 +208,7 @@ class Writer:
 
     def sync_now(self) -> None:
         """Sync what was written, and let nobody write meanwhile."""
-        self.commit.sync_begins()
-        self.log.sync()
-        self.commit.synced()
+        self._sync(nullcontext)
 
     def overtakes(self, waiting: Sequence[Task]) -> bool:
         """Whether bodies may be written now, once those are that wait here and there."""
@@ -300,9 +298,9 @@ class Writer:
             self._roll_at = 0.0 if settled else now + SPACE_EVERY_S
         return not self.log.rolling
 
-    def _sync(self) -> None:
+    def _sync(self, aside: Aside | None = None) -> None:
         self.commit.sync_begins()
-        self.log.sync(self.aside)
+        self.log.sync(self.aside if aside is None else aside)
         self.commit.synced()
 
     def _mark(self, now: float) -> None:

@@ -164,10 +164,7 @@ class Incoming:
 
     def remove(self, keys: Iterable[bytes]) -> tuple[Mutation, ...]:
         """Keys that the source has not, as a comparison has found; what that changed."""
-        changes = tuple((key, _GONE) for key in keys)
-        for key, record in changes:
-            self.fragment.apply(key, record)
-        return changes
+        return self._apply((key, _GONE) for key in keys)
 
     def absent(self, listed: Container[bytes], keys: Iterable[bytes]) -> tuple[bytes, ...]:
         """Of these keys, those that the source has not: it does not list them, and nothing has
@@ -181,11 +178,15 @@ class Incoming:
         """Let go of locks that are here and that the source has not named, nor anything heard of
         since; what that changed."""
         known, settled = dict.fromkeys(locked), self._settled
-        changes = tuple(
+        return self._apply(
             (key, _FREE)
             for key in self.fragment.locks
             if key not in known and self._locks.get(key, ABSENT) <= settled
         )
+
+    def _apply(self, found: Iterable[Mutation]) -> tuple[Mutation, ...]:
+        """All of these, once they are all found."""
+        changes = tuple(found)
         for key, record in changes:
             self.fragment.apply(key, record)
         return changes

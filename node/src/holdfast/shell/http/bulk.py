@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import unquote_to_bytes
 
 import hiredis
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
@@ -30,7 +30,7 @@ from holdfast.ids import PARTITION_COUNT_MAX, PartitionId
 from holdfast.shell.http.pool import Borrowed, Sessions
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.refusals import Kind, Refused, of_reply
-from holdfast.shell.http.security import Guard, same_origin
+from holdfast.shell.http.security import guards_of
 from holdfast.shell.http.slices import Slices
 from holdfast.wire.api.bulk import FIRST, IDS_PATTERN, OWNER, ROWS_TYPE
 from holdfast.wire.rows import About, encode
@@ -82,7 +82,7 @@ class BulkRoutes:
         self._member = member
         self.slices = Slices(lambda: member.commands)
         self.sessions = Sessions(member.session)
-        guards = [Depends(same_origin), Depends(Guard(member).needs_secret)]
+        guards = guards_of(member)
         self.router = APIRouter(tags=["bulk"], responses=problems, dependencies=guards)
         names, add = "/v1/bulk/names/{name:path}/partitions/{partition}", self.router.add_api_route
         many = names.removesuffix("/{partition}")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from holdfast.core.data.likeness import Likeness, weigh
@@ -31,7 +31,7 @@ from holdfast.shell.http.bulk import (
 )
 from holdfast.shell.http.pool import Borrowed, Sessions
 from holdfast.shell.http.ports import MemberPort
-from holdfast.shell.http.security import Guard, same_origin
+from holdfast.shell.http.security import guards_of
 from holdfast.shell.http.slices import Slices
 from holdfast.wire.api.copies import CopiesModel, CopyModel
 from holdfast.wire.rows import About
@@ -55,7 +55,7 @@ class CopyRoutes:
         self._member = member
         self._slices = slices
         self._sessions = sessions
-        guards = [Depends(same_origin), Depends(Guard(member).needs_secret)]
+        guards = guards_of(member)
         self.router = APIRouter(tags=["bulk"], responses=problems, dependencies=guards)
         path = "/v1/bulk/partitions/{partition}/copies"
         self.router.add_api_route(path, self.all, methods=["GET"], response_model=CopiesModel)

@@ -20,7 +20,7 @@ from functools import partial
 from itertools import chain
 from typing import Annotated, Any, Final, NamedTuple
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.requests import ClientDisconnect
 
 from holdfast.core.stores.packing import pack
@@ -29,7 +29,7 @@ from holdfast.shell.http.bulk import say
 from holdfast.shell.http.pool import Sessions
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.refusals import Kind, Refused
-from holdfast.shell.http.security import Guard, same_origin
+from holdfast.shell.http.security import guards_of
 from holdfast.shell.http.slices import Slices
 from holdfast.wire.api.bulk import (
     DONE,
@@ -83,7 +83,7 @@ class JobRoutes:
         self._slices = slices
         self._sessions = sessions
         self._uploads = asyncio.Semaphore(UPLOADS_MAX)
-        guards = [Depends(same_origin), Depends(Guard(member).needs_secret)]
+        guards = guards_of(member)
         self.router = APIRouter(tags=["bulk"], responses=problems, dependencies=guards)
         add, path = (
             partial(self.router.add_api_route, response_model=JobState),

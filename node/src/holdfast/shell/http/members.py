@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import StreamingResponse
 
 from holdfast.core.messages import Ask
@@ -20,7 +20,7 @@ from holdfast.shell.http.cluster import ask, view_of
 from holdfast.shell.http.peers import Peers
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.refusals import Kind, Refused
-from holdfast.shell.http.security import Guard, same_origin
+from holdfast.shell.http.security import guards_of
 from holdfast.wire.api import FORWARDED
 from holdfast.wire.api.cluster import Death, Done
 
@@ -38,7 +38,7 @@ class MemberRoutes:
     ) -> None:
         self._member = member
         self._peers = peers
-        guards = [Depends(same_origin), Depends(Guard(member).needs_secret)]
+        guards = guards_of(member)
         self.router = APIRouter(tags=["members"], responses=problems, dependencies=guards)
         for verb, endpoint in (
             ("promote", self.promote),

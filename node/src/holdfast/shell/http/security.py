@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from holdfast.shell.http.bearer import HOW, knows
 from holdfast.shell.http.ports import MemberPort
@@ -42,3 +43,8 @@ async def same_origin(request: Request) -> None:
         host = ""
     if host != request.headers.get("host"):
         raise Refused(Kind.FOREIGN_ORIGIN, f"the request comes from a page of {origin}")
+
+
+def guards_of(member: MemberPort) -> list[Any]:
+    """What routes depend on that need the secret, whatever they are asked for."""
+    return [Depends(same_origin), Depends(Guard(member).needs_secret)]
