@@ -14,7 +14,7 @@ from bench.outcomes import Goal, Outcome, compared
 from bench.processes import Stage
 from bench.running import Figure, Plan
 
-COMMANDS: Final = 60_000
+COMMANDS: Final = 60_000 * load_tool.CLUSTER_TIMES
 MEMBERS: Final = 3
 PEER: Final = "the same without backups"
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from bench import peers
+from bench import load_tool, peers
 from bench.figures.one_member import Point, point
 from bench.members import Grid
 from bench.outcomes import Goal, Outcome, compared
 from bench.processes import Stage
 from bench.running import Figure, Plan
 
-COMMANDS: Final = {1: 20_000, 16: 100_000}
+COMMANDS: Final = {1: 30_000, 16: 150_000}
 CONFIG: Final = '[unnamed]\ndurability = "{}"\n'
 
 
@@ -44,7 +44,7 @@ def measure(plan: Plan) -> Iterator[Outcome]:
             runs: list[list[Point]] = [[] for _ in ports]
             for _ in plan.each_round(f"durable SET at pipeline {pipeline}"):
                 for (process, port, cluster), found in zip(ports, runs, strict=True):
-                    count = plan.count(commands)
+                    count = plan.count(commands) * (load_tool.CLUSTER_TIMES if cluster else 1)
                     found.append(point(process, port, "SET", pipeline, count, cluster=cluster))
             theirs = [rate for rate, _ in runs[0]]
             for what, found in (("1 member", runs[1]), ("2 members, 1 backup", runs[2])):

@@ -28,7 +28,7 @@ DATA_BYTES: Final = 1_000
 RATE: Final = 2_000
 SECONDS: Final = 5.0
 WARM_SECONDS: Final = 15.0
-COMMANDS: Final = 100_000
+COMMANDS: Final = 60_000 * load_tool.CLUSTER_TIMES
 CALM_SECONDS: Final = 3.0
 PEER: Final = "Hazelcast 5.7"
 

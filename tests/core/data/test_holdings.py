@@ -11,18 +11,19 @@ from holdfast.core.context import Context
 from holdfast.core.data.copies import stand_of
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.vectors import Vector
-from holdfast.core.data_messages import FragmentStand, ReplicaCheck
+from holdfast.core.data_messages import FragmentStand, ReplicaCheck, SyncAsk
 from holdfast.core.effects import FragmentRecord, MutationsRecord, Notice, NoticeKind, Persist
 from holdfast.core.events import Image, RecoveredFragment
-from holdfast.core.messages import Fragment
+from holdfast.core.messages import Ask, Fragment
 from holdfast.core.serving import Serving
+from holdfast.core.states import ClusterState
 from holdfast.core.stores.record import NEVER, Kind, build
 from holdfast.core.stores.settings import NameSettings
 from holdfast.core.stores.space import INTERNAL
 from holdfast.core.table import Row
 from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId, Term
-from tests.core.data.grid import Grid, P, grid
-from tests.core.harness import A, B, C, member, row
+from tests.core.data.grid import Grid, P, grid, to
+from tests.core.harness import A, B, C, member, request_of, row
 
 NAME = b"name"
 REIGN = 3
@@ -181,6 +182,16 @@ def test_owner_that_comes_back_does_not_number_in_the_reign_in_which_it_has_writ
     assert said(held) == [], "it has everything that it acknowledged"
 
 
+def test_owner_that_comes_back_numbers_nothing_in_a_reign_of_which_its_files_have_nothing() -> None:
+    """Its first writes went to a backup, and the power went before they were on its own disk."""
+    held = holdings()
+    mine = row(0, 1, B, A, None, reign=REIGN, epoch=REIGN)
+    held.recover(replace(image(), rows=(mine,)))
+    publish(held, B, A, None)
+    assert held.resumes() == ((P, REIGN),)
+    assert not held.here[P].reign
+
+
 def test_owner_that_comes_back_asks_for_nothing_when_somebody_else_owns_the_partition_now() -> None:
     held = holdings()
     held.recover(image(found()))
@@ -335,3 +346,33 @@ def test_an_owner_that_begins_a_stay_anew_is_as_good_as_it_was() -> None:
     publish(held, B, A, None)
     held.reset()
     assert not held.here[P].lacking()
+
+
+def test_a_backup_that_had_not_kept_its_row_says_so_when_it_is_to_lead() -> None:
+    """1. C is a backup, and loses its power before that is on its disk. 2. B writes on alone. 3. C
+    comes back: the row, which the state keeps, is new to it, and it begins with nothing. 4. B dies
+    before C has heard where it stands, and C is to lead."""
+    cluster = grid(B, C, None, persistent=True)
+    change(cluster, ClusterState.FROZEN)
+    cluster.crash(C)
+    cluster.confirm_dead(C)
+    cluster.run(3_000)
+    assert cluster.reply(B, "SET k v") == b"+OK\r\n"
+    for kept in (cluster.disks[C].rows, cluster.disks[C].fragments, cluster.disks[C].data):
+        kept.clear()
+    cluster.drops.append(to(B, SyncAsk))
+    cluster.start(member(C, 2, persistent=True))
+    cluster.run_until(lambda: P in cluster.nodes[C].data.holdings.here)
+    assert cluster.holding(C).lacking()
+    cluster.crash(B)
+    cluster.confirm_dead(B)
+    cluster.run(3_000)
+    change(cluster, ClusterState.ACTIVE)
+    cluster.run_until(lambda: serves(cluster, C))
+    assert len(cluster.noticed(NoticeKind.WRITES_LOST)) == 1
+
+
+def change(cluster: Grid, state: ClusterState) -> None:
+    """The cluster has this state."""
+    cluster.ask(A, request_of(Ask.STATE, state.name, state=state))
+    cluster.run_until(lambda: cluster.term.view.state is state)  # type: ignore[union-attr]

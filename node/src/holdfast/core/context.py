@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import deque
 
 from holdfast.core.config import Config
+from holdfast.core.data_messages import BackupFrame
 from holdfast.core.effects import (
     FragmentRecord,
     MembershipRecord,
@@ -138,14 +139,24 @@ class Context:
 
     def send_member(self, member_id: MemberId | None, message: Message) -> None:
         """Send to a listed member, or to a master that is taking itself out."""
-        view = self.view
-        if view is None or member_id is None:
-            return
-        member = view.find(member_id)
-        if member is None and member_id == view.master:
-            member = next((gone for gone in view.departed if gone.id == member_id), None)
+        member = self._reachable(member_id)
         if member is not None:
             self.send(member.address, message)
+
+    def send_frame(self, member_id: MemberId, frame: BackupFrame) -> None:
+        """Send mutations to another member; they need not be safe here before."""
+        member = self._reachable(member_id)
+        if member is not None:
+            self.outbox.send_frame(member.address, frame)
+
+    def _reachable(self, member_id: MemberId | None) -> Member | None:
+        view = self.view
+        if view is None or member_id is None:
+            return None
+        member = view.find(member_id)
+        if member is None and member_id == view.master:
+            return next((gone for gone in view.departed if gone.id == member_id), None)
+        return member
 
     def others(self) -> tuple[Member, ...]:
         """Everyone in the view but me."""

@@ -5,30 +5,37 @@ Rules (`design/3` §1, §3)
 * A message or an answer that is produced while a record is not yet on stable storage waits for it.
   So whatever a peer or an administrator learns from us has survived our restart already; no
   machine has to think of it.
-* Order is kept: what waits holds back what comes after it.
+* Mutations on their way to a backup wait for what was promised, not for mutations: the backup
+  makes them safe while the owner does (ADR 35). An owner that restarts numbers nothing in the
+  ownership that it had (`data.holdings`), so a backup may have what its files lack.
+* Order is kept: what waits holds back what comes after it; of mutations, among themselves.
 
 A member without files (`persistent=False`) persists nothing and waits for nothing.
 
 States
 ------
-Of what is to leave: *held*, by the number of the last record before it, until `Persisted` names
-that number or a later one; then it leaves with the effects of that step.
+Of what is to leave: *held*, by the number of the last record that it waits for, until `Persisted`
+names that number or a later one; then it leaves with the effects of that step.
 
 What can go wrong
 -----------------
 *The process ends while something is held.* Nobody has learnt it, so nothing is to be kept: whoever
 asked repeats the question, and is answered by what the files say.
+*It ends before mutations are safe that a backup has.* Nobody was told that they are done: they are
+of unknown outcome, and whoever owns the partition next decides it for all.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
+from holdfast.core.data_messages import BackupFrame
 from holdfast.core.effects import (
     Answer,
     Continue,
     Effect,
     HangUp,
+    MutationsRecord,
     Notice,
     NoticeKind,
     Pending,
@@ -49,12 +56,22 @@ class Outbox:
         self.persistent = persistent
         self._effects: list[Effect] = []
         self._held: deque[tuple[int, Effect]] = deque()
+        self._held_frames: deque[tuple[int, Effect]] = deque()
         self._issued = 0
+        self._promised = 0
+        """Number of the last record that is no mutation."""
         self._stable = 0
 
     def send(self, to: Address, message: Message) -> None:
         """Send once everything persisted so far is safe."""
         self._gated(Send(to, message))
+
+    def send_frame(self, to: Address, frame: BackupFrame) -> None:
+        """Send mutations, once everything is safe that was promised before them."""
+        if self._promised > self._stable:
+            self._held_frames.append((self._promised, Send(to, frame)))
+        else:
+            self._effects.append(Send(to, frame))
 
     def reply(self, session: int, data: bytes) -> None:
         """Bytes for a client, once everything persisted so far is safe."""
@@ -68,6 +85,8 @@ class Outbox:
         """Write a record."""
         if self.persistent:
             self._issued += 1
+            if type(record) is not MutationsRecord:
+                self._promised = self._issued
             self._effects.append(Persist(self._issued, record))
 
     def answer(self, request: str, error: str = "", message: str = "") -> None:
@@ -93,8 +112,9 @@ class Outbox:
     def persisted(self, sequence: int) -> None:
         """Let out what waited for the records up to here."""
         self._stable = max(self._stable, sequence)
-        while self._held and self._held[0][0] <= self._stable:
-            self._effects.append(self._held.popleft()[1])
+        for held in (self._held, self._held_frames):
+            while held and held[0][0] <= self._stable:
+                self._effects.append(held.popleft()[1])
 
     @property
     def issued(self) -> int:

@@ -7,9 +7,9 @@ Rules (`design/2` "The life of a SET", `core.effects`)
   change goes to each backup in one frame.
 * Effects are carried out in the order in which the node gave them. What goes to sockets is written
   once a turn, joined.
-* What must be kept is given to the files at the end of the turn, as one block. The node is told at
-  once of what is kept by then (`storage.pace`), in a later turn of the rest. What others could
-  learn waits for that in the core (`core.outbox`).
+* What must be kept is given to the files at the end of the turn, as one block, when what may leave
+  before it has left. The node is told at once of what is kept by then (`storage.pace`), in a later
+  turn of the rest. What others could learn waits for that in the core (`core.outbox`).
 * Only a turn touches the node, and a turn is never inside another: what happens meanwhile is for
   the next one.
 * The node is given nothing before it is started: ports listen a moment earlier, and what comes by
@@ -293,7 +293,9 @@ class Driver:
         waiting, self._waiting = self._waiting, Waiting()
         try:
             self._give_all(waiting)
-            self._keep_all()
+            if self._persists:
+                self._carrier.flush()  # backups write while this member does
+                self._keep_all()
             self._carrier.flush()
             self._clients.turned()
             self._arm()

@@ -252,10 +252,9 @@ class Holding:
         """Whether one of them is sure to have had everything."""
         self.unvouched = False
         """Whether all were heard, and none of them was sure."""
-        self.ended = 0
-        """The reign in which I may have written more than my files say."""
         self.owned = 0
-        """The reign in which I owned it before a restart, by my files."""
+        """The reign in which I owned it before a restart, by my files. I may have written more in
+        it than they say."""
         self.resuming = False
         """Whether I owned it before a restart, and wait for a reign to go on in."""
         self.awaited = False
@@ -296,10 +295,10 @@ class Holding:
             copy.lead(reign)
 
     def may_lead(self, reign: int) -> bool:
-        """Whether nothing was written here in this reign by an earlier process of mine."""
+        """Whether nothing can have been written in this reign by an earlier process of mine."""
         if self.reign == reign:
             return True
-        if self.unsure or reign <= self.ended:
+        if self.unsure or reign <= self.owned:
             return False
         return all(copy.backup is None or copy.backup.held.epoch < reign for copy in self)
 

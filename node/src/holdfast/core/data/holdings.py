@@ -81,9 +81,7 @@ class Holdings:
                 self.here[partition].damaged = self.here[partition].unsure = True
         for row in image.rows:
             if row.owner == self.context.me.id and row.partition in self.here:
-                holding = self.here[row.partition]
-                holding.owned = row.reign
-                holding.ended = row.reign if holding.unsure else 0
+                self.here[row.partition].owned = row.reign
         for found in image.data:
             self.here[found.partition].copy(found.stand.name).recover(found)
 
@@ -161,8 +159,8 @@ class Holdings:
         return any(holding.unsettled for holding in self.here.values())
 
     def resumes(self) -> tuple[tuple[PartitionId, int], ...]:
-        """Partitions that are mine, and in whose reign I have written before a restart: what I
-        wrote last may have been lost, so I must not number anything in it again."""
+        """Partitions that are mine, in a reign that began before a restart: a backup may have what
+        I wrote last, and my files may not, so I must not number anything in it again."""
         if not self._resuming:
             return ()
         over = [place for place in self._resuming if not self._is_resuming(place)]

@@ -244,7 +244,7 @@ class Replication:
         if not stream.kept:
             stream.heard_at = stream.tried_at = self.context.now
         frame = stream.close_frame(draft.runs, draft.checks, draft.size)
-        self.context.send_member(member, frame)
+        self.context.send_frame(member, frame)
         self._wake()
 
     def _wake(self) -> None:
@@ -289,7 +289,7 @@ class Replication:
             if stream.kept:
                 stream.tried_at = now
                 for flight in stream.kept:
-                    self.context.send_member(stay[0], flight.frame)
+                    self.context.send_frame(stay[0], flight.frame)
             elif stream.doubted or stream.full:
                 self._send(stay[0], stream, Draft())  # to hear whether that is over
         if any(each.kept or each.doubted or each.full for each in self.streams.values()):

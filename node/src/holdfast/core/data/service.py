@@ -147,8 +147,9 @@ class DataService:
     # What becomes of partitions (`participation.Data`) --------------------------------------------
 
     def begin(self, partition: PartitionId, fragment: Fragment) -> None:
-        """Empty data of a new history."""
-        self.holdings.begin(partition, fragment.epoch)
+        """Empty data of a new history. Whether that is all of it, its owner has to say: a row that
+        is new to me may be an old one, which I had not kept when I ended."""
+        self.holdings.begin(partition, fragment.epoch).unverified = True
 
     def expect(
         self,

@@ -157,10 +157,9 @@ def answers_as_done(desk: Desk, ticket: Ticket) -> None:
     desk._let_out(ticket.session)
 
 
-def may_always_lead(holding: Holding, reign: int) -> bool:
-    """In the place of `Holding.may_lead`: a restart changes nothing."""
-    del holding, reign
-    return True
+def goes_by_its_files(holding: Holding, reign: int) -> bool:
+    """In the place of `Holding.may_lead`: what the files do not have was not written."""
+    return all(copy.backup is None or copy.backup.held.epoch < reign for copy in holding)
 
 
 def trusts_its_files(holding: Holding, _: object = None) -> bool:
@@ -221,6 +220,9 @@ BUGS: Final = (
         partial(replaced, Context, "persist_mutations", does_nothing)),
     Bug("files-trusted", "A copy from files is taken for current.",
         partial(replaced, Holding, "lacking", trusts_its_files), start=6, mix=mixes.coming_back),
+    Bug("reign-used-again", "An owner goes on in a reign in which its files have nothing.",
+        partial(replaced, Holding, "may_lead", goes_by_its_files), start=5,
+        mix=mixes.losing_power),
     Bug("end-not-recalled", "An owner that lost its end leads without asking its backups.",
         partial(replaced, Holdings, "recover", trusts_its_last_second), start=2,
         mix=mixes.coming_back),

@@ -91,6 +91,12 @@ def coming_back(options: Options) -> Options:
     )
 
 
+def losing_power(options: Options) -> Options:
+    """The same with slow disks, and nothing is called persisted before it is stable."""
+    options = coming_back(options)
+    return replace(options, shell=replace(options.shell, lazy_us=0, disk_us=30_000))
+
+
 def moving(options: Options) -> Options:
     """Members that come and go under writes, and messages that come late, twice, or not at all."""
     options = _of(options, backups=2, lite=1)
