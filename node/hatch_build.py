@@ -44,6 +44,13 @@ MODULES = (
     "core/stores/settings.py",
     "core/stores/space.py",
     "shell/driver.py",
+    "storage/commit.py",
+    "storage/engine.py",
+    "storage/format/flat.py",
+    "storage/log.py",
+    "storage/pace.py",
+    "storage/packing.py",
+    "storage/writer.py",
     "wire/requests.py",
 )
 """What a SET and a GET spend the core's time in, and what shares its classes."""

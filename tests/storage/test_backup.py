@@ -99,7 +99,7 @@ def test_what_was_written_before_its_segment_is_named_is_backed_up(
     assert running.writer.log.roll()
     step = running.author.step()
     running.persists += step
-    running.writer.write_now(tuple(running.engine.bodies_of(step)), 0.0)
+    running.writer.write_now(running.engine.packer.bodies_of(step), 0.0)
     found = verify(RealFiles(running.directory, lock=False))
     assert (found.sound, found.torn_bytes) == (True, 0)
     backup.back_up(running.directory, tmp_path / "backup")

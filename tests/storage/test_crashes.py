@@ -114,7 +114,7 @@ class Member:
         """Perhaps: at once, if it may overtake what waits."""
         if self.rng.random() < 0.5:
             return
-        bodies = tuple(self.engine.bodies_of(self.step()))
+        bodies = tuple(self.engine.packer.bodies_of(self.step()))
         taken = self.engine._take(self.writer, bodies)
         if taken is None:
             self.engine._waiting.extend(bodies)
@@ -428,7 +428,7 @@ def test_what_stands_behind_damage_at_the_end_of_the_log_is_kept() -> None:
     older = layout.segment_name(log.segment)
     assert log.roll()
     for _ in range(3):
-        bodies = tuple(member.engine.bodies_of(member.step()))
+        bodies = tuple(member.engine.packer.bodies_of(member.step()))
         member.writer.write_now(bodies, member.now)
         log.sync()
     content = member.files.names[older].data

@@ -22,26 +22,25 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from typing import Final, Protocol
 
-from holdfast.core.effects import FragmentRecord, MutationsRecord, Persist
+from holdfast.core.effects import Persist
 from holdfast.core.events import Image
-from holdfast.core.stores.settings import Durability
 from holdfast.errors import DiskFailed, ForeignFiles, StorageError
-from holdfast.ids import MemberId, PartitionId
+from holdfast.ids import MemberId
 from holdfast.storage import layout, recovery
-from holdfast.storage.commit import Body, Need
-from holdfast.storage.feed import ENTRY_BYTES, Feed, Source, user_bytes
+from holdfast.storage.commit import Body
+from holdfast.storage.feed import Feed, Source, user_bytes
 from holdfast.storage.files import Files, replace
-from holdfast.storage.fold import Control, Fold
+from holdfast.storage.fold import Fold
 from holdfast.storage.format import entries, manifest
-from holdfast.storage.format.entries import Entry, Flat
 from holdfast.storage.format.manifest import Identity, Manifest
 from holdfast.storage.log import Log
+from holdfast.storage.packing import DurabilityOf, Packer
 from holdfast.storage.recovery import OnDamage, Recovered, Watch
 from holdfast.storage.writer import (
     BeginBase,
@@ -60,16 +59,6 @@ BACKLOG_BYTES_MAX: Final = 8 << 20
 """What may wait for the disk before the next slice of a base."""
 AT_ONCE_BYTES_MAX: Final = 1 << 20
 """What is written without waking the thread."""
-BODY_BYTES: Final = 16 << 20
-"""Length of a block after which the next one begins."""
-
-NEEDS: Final = {
-    Durability.ALWAYS: Need.SYNCED,
-    Durability.EVERYSEC: Need.WRITTEN_THEN_SYNCED,
-    Durability.OFF: Need.WRITTEN,
-}
-
-DurabilityOf = Callable[[bytes], Durability]
 
 
 class Listener(Protocol):
@@ -204,7 +193,7 @@ class FileEngine:
     ) -> None:
         self.files = files
         self.identity = identity
-        self.durability_of = durability_of
+        self.packer = Packer(durability_of)
         self.lazy = lazy
         """Whether any name is called persisted before it is synced."""
         self.unsure = False
@@ -213,12 +202,9 @@ class FileEngine:
         self.on_damage = on_damage
         self.found: Recovered | None = None
         """What was recovered, but for the data; with what was doubted."""
-        self.control = Control()
         self.last_incarnation = 0
         """The last that was used here."""
         self._recovered = False
-        self._needs: dict[bytes, Need] = {}
-        self._user_bytes = 0
         self._waiting: list[Task] = []
         self._feed: Feed | None = None
         self._lock = threading.Condition()
@@ -226,7 +212,7 @@ class FileEngine:
         """Held by whoever uses the writer."""
         self._writer: Writer | None = None
         self._listener: Listener | None = None
-        self._thread: threading.Thread | None = None
+        self._worker: threading.Thread | None = None
         self._closing = False
         self._failure: DiskFailed | None = None
         self._told = 0
@@ -243,8 +229,8 @@ class FileEngine:
             self.last_incarnation = last
             return None
         self.found = found
-        self.control = found.fold.control.copy()
-        self.last_incarnation = max(last, self.control.incarnation)
+        self.packer.control = found.fold.control.copy()
+        self.last_incarnation = max(last, self.packer.control.incarnation)
         found.fold.control.incarnation = self.last_incarnation
         self.unsure = not found.identity.is_sure(self.files.boot())
         image = found.image()
@@ -273,8 +259,8 @@ class FileEngine:
         """Begin to write, in a thread."""
         self.open(incarnation).aside = self._aside
         self._listener = listener
-        self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
-        self._thread.start()
+        self._worker = threading.Thread(target=self._run, name="storage", daemon=True)
+        self._worker.start()
 
     def open(self, incarnation: int) -> Writer:
         """Have everything ready to be written to: the tail cut, a new segment begun."""
@@ -335,14 +321,14 @@ class FileEngine:
         """The records of one step: one block."""
         if not persists:
             return
-        bodies = tuple(self.bodies_of(persists))
+        bodies = self.packer.bodies_of(persists)
         if not self._write_now(bodies):
             self._give(bodies)
 
     def _write_now(self, bodies: Sequence[Body]) -> bool:
         """Write from here, if that waits for nothing and overtakes no base's beginning; whether it
         did."""
-        if self._thread is None or not self._working.acquire(blocking=False):
+        if self._worker is None or not self._working.acquire(blocking=False):
             return False
         writer = self._writer
         assert writer is not None, "the thread begins when everything is ready"
@@ -383,51 +369,6 @@ class FileEngine:
                 self._waiting = [each for each in waiting if type(each) is not Body]
             return taken
 
-    def bodies_of(self, persists: Sequence[Persist]) -> Iterator[Body]:
-        """The records of one step as they will stand in a block, or in some if it is very long.
-
-        This is done by the thread that serves clients, for each of their writes.
-        """
-        read: list[Entry | Flat] = []
-        touched: dict[PartitionId, int] = {}
-        need, control, size, name = Need.WRITTEN, 0, 0, None
-        for persist in persists:
-            record = persist.record
-            if type(record) is MutationsRecord:
-                entry: Entry | Flat
-                entry, used = entries.flattened(record)
-                if record.name != name:
-                    name = record.name
-                    need = max(need, self._need_of(name))
-                size += used
-                partition = record.partition
-                touched[partition] = touched.get(partition, ENTRY_BYTES) + used
-            else:
-                entry = entries.entry_of(record)
-                need = Need.SYNCED
-                control += 1
-                self.control.apply(entry)
-                if isinstance(record, FragmentRecord):
-                    touched.setdefault(record.partition, ENTRY_BYTES)
-            read.append(entry)
-            if size > BODY_BYTES:
-                self._user_bytes += size
-                last = persist.sequence
-                yield Body(entries.encode(read), len(read), control, last, need, touched)
-                read, touched, need, control, size, name = [], {}, Need.WRITTEN, 0, 0, None
-        self._user_bytes += size
-        if read:
-            last = persists[-1].sequence
-            yield Body(entries.encode(read), len(read), control, last, need, touched)
-
-    def _need_of(self, name: bytes) -> Need:
-        need = self._needs.get(name)
-        if need is None:
-            if len(self._needs) > 4096:
-                self._needs.clear()
-            need = self._needs[name] = NEEDS[self.durability_of(name)]
-        return need
-
     def _give(self, tasks: Sequence[Task]) -> None:
         with self._lock:
             if self._failure is not None:
@@ -455,7 +396,7 @@ class FileEngine:
     def _slice(self, feed: Feed, source: Source) -> bool:
         if feed.current is None:
             chosen = feed.begin(source, self.limits.base_bytes)
-            self._give((BeginBase(chosen, self.control.copy()),))
+            self._give((BeginBase(chosen, self.packer.control.copy()),))
         body = feed.slice()
         if body is not None:
             self._give((body,))
@@ -550,7 +491,7 @@ class FileEngine:
             return Figures()
         log = writer.log
         return Figures(
-            self._user_bytes,
+            self.packer.user_bytes,
             log.written_bytes,
             writer.base_bytes,
             log.syncs,
@@ -560,12 +501,12 @@ class FileEngine:
 
     def close(self) -> None:
         """Write and sync everything, and end."""
-        if self._thread is None:
+        if self._worker is None:
             return
         with self._lock:
             self._closing = True
             self._lock.notify_all()
-        self._thread.join()
-        self._thread = None
+        self._worker.join()
+        self._worker = None
         if self._failure is not None:
             raise self._failure

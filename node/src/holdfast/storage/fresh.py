@@ -117,7 +117,7 @@ def _begin(files: RealFiles, member: Member, beginning: Beginning) -> None:
         ),
     )
     persists = [Persist(number, each) for number, each in enumerate(records, 1)]
-    writer.work(list(engine.bodies_of(persists)), 0.0)
+    writer.work([*engine.packer.bodies_of(persists)], 0.0)
     writer.close(0.0)
 
 

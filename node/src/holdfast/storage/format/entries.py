@@ -38,15 +38,13 @@ from holdfast.core.effects import (
     StableRecord,
 )
 from holdfast.core.messages import Fragment, StableTable
-from holdfast.core.stores.record import EXPIRES, FLAGS_AT
 from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.errors import CorruptFile, TableError
 from holdfast.ids import PartitionId, Term, Version
+from holdfast.storage.format.flat import MUTATIONS, Flat, flattened
 
 DROPPED: Final = -1
-NOT_PLAIN: Final = 0xFF & ~EXPIRES
-"""The flags that a string has not."""
 
 
 class FileEntry(msgspec.Struct, frozen=True, array_like=True, tag=0):
@@ -88,7 +86,7 @@ class FragmentEntry(msgspec.Struct, frozen=True, array_like=True, tag=4):
     counter: int
 
 
-class MutationsEntry(msgspec.Struct, array_like=True, tag=5, gc=False):
+class MutationsEntry(msgspec.Struct, array_like=True, tag=MUTATIONS, gc=False):
     """A `MutationsRecord`."""
 
     partition: PartitionId
@@ -113,9 +111,6 @@ class MutationsEntry(msgspec.Struct, array_like=True, tag=5, gc=False):
         return tuple(zip(self.keys, self.records, strict=True))
 
 
-Flat = tuple[object, ...]
-"""A `MutationsEntry` as it is encoded, its number first. There is one for each fragment that a tick
-has changed, so that it counts how long it takes to make."""
 Entry = FileEntry | MembershipEntry | RowsEntry | StableEntry | FragmentEntry | MutationsEntry
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -144,32 +139,6 @@ def mutations_entry(record: MutationsRecord) -> MutationsEntry:
     """The entry of mutations."""
     flat, _ = flattened(record)
     return MutationsEntry(*flat[1:])  # type: ignore[arg-type]  # its own fields, in their order
-
-
-def flattened(record: MutationsRecord) -> tuple[Flat, int]:
-    """The entry of mutations, and how long their keys and records are."""
-    keys, records, size, plain = [], [], 0, True
-    for key, made in record.mutations:
-        keys.append(key)
-        records.append(made)
-        size += len(key) + len(made)
-        if made[FLAGS_AT] & NOT_PLAIN:
-            plain = False
-    standing = record.stand
-    stand = standing.stand
-    return (
-        5,
-        record.partition,
-        record.generation,
-        record.name,
-        record.index,
-        record.clean,
-        (stand.epoch, stand.counter, stand.entries),
-        standing.lineage,
-        plain,
-        keys,
-        records,
-    ), size
 
 
 def record_of(entry: Entry) -> Record:
