@@ -248,7 +248,10 @@ def convert_command(
     lines = [f"{name}: {target / name}" for name in made.members]
     lines.append(f"{made.keys} keys and {made.locks} locks in {partitions} partitions")
     if made.missing:
-        lines.append(f"{len(made.missing)} partitions of the old cluster were in no directory")
+        lines.append(
+            f"{len(made.missing)} partitions of the old cluster were in no directory, or perhaps"
+            " not as a whole"
+        )
     tell(report, lines, output)
 
 
