@@ -24,7 +24,7 @@ from holdfast.client.http import HttpClient
 from holdfast.errors import IllegalArgument
 from holdfast.ids import PARTITION_COUNT_DEFAULT, PARTITION_COUNT_MAX, REPLICA_COUNT_MAX
 from holdfast.storage import backup as backups
-from holdfast.storage import recovery
+from holdfast.storage import layout, recovery
 from holdfast.storage.convert import convert, newcomers_of
 from holdfast.storage.files import RealFiles
 from holdfast.storage.verify import verify
@@ -171,6 +171,7 @@ def verify_command(source: PathArgument, *, output: OutputOption = Output.TEXT) 
     """
     files = RealFiles(source, lock=False)
     files.refuse_if_held()
+    refuse_strangers(source)
     with progress("verifies") as advance:
         found = verify(files, bar_of(advance))
     report = VerifyReport(
@@ -194,6 +195,15 @@ def verify_command(source: PathArgument, *, output: OutputOption = Output.TEXT) 
     tell(report, lines, output)
     if not found.sound:
         raise typer.Exit(EXIT_BROKEN)
+
+
+def refuse_strangers(source: Path) -> None:
+    """What never was a member's directory is not broken."""
+    if any((source / name).exists() for name in (layout.IDENTITY, layout.DATA, layout.CLUSTER)):
+        return
+    within = sorted(each.parent.name for each in source.glob(f"*/{layout.IDENTITY}"))
+    hint = f"; there are in {', '.join(within)}: name one of them" if within else ""
+    raise IllegalArgument(f"{source}: there are no files of a member{hint}")
 
 
 def convert_command(
