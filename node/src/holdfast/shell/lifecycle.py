@@ -83,8 +83,8 @@ class Exit(IntEnum):
     DISK = 8
     """The disk failed, or another process has its directory open."""
     FILES = 9
-    """Its files can't be read, and will not be readable by waiting; the log says which file, and
-    where in it."""
+    """Its files can't be read or its directory can't be one, and waiting does not change that; the
+    log says which file, and where in it."""
 
 
 def run(
@@ -132,6 +132,9 @@ async def _live(settings: Settings, http: HttpServer | None, supervisor_fd: int 
                 )
         except (CorruptFile, NewerFormat, ForeignFiles) as error:
             LOG.critical("data_dir = %r: %s", options.data_dir, error)
+            return Exit.FILES
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            LOG.critical("data_dir = %r: %s: %s", options.data_dir, error.filename, error.strerror)
             return Exit.FILES
         except (StorageError, OSError) as error:
             LOG.critical("data_dir = %r: %s", options.data_dir, error)
@@ -222,11 +225,19 @@ class Life:
         while not (health := self.member.health()).ready:
             if loop.time() - told_at >= PROGRESS_SECONDS:
                 told_at = loop.time()
-                LOG.info("not ready: %s", health.reason)
+                LOG.info("not ready: %s%s", health.reason, self._unreached())
             await asyncio.sleep(LOOK_SECONDS)
         LOG.info("ready", extra={"fields": {"ready": True}})
         await asyncio.sleep(WARM_SECONDS)
         self.member.warm()
+
+    def _unreached(self) -> str:
+        """Which of those that it looks for its cluster with can't be reached, and why."""
+        if self.member.node.view is not None and self.member.links.accepted_by:
+            return ""
+        initial, troubles = self.member.settings.core.initial, self.member.links.troubles()
+        vain = [each for each in initial if each in troubles]
+        return "".join(f"; {each} can't be reached: {troubles[each]}" for each in vain)
 
     # Refusals -----------------------------------------------------------------------------------
 
