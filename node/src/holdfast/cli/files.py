@@ -17,7 +17,15 @@ import msgspec
 import typer
 from pydantic import BaseModel
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from holdfast.cli.remote import URL_DEFAULT, Output, OutputOption, SecretFile, Url, run
 from holdfast.client.http import HttpClient
@@ -112,7 +120,8 @@ def backup_command(
 
 
 async def _back_up_all(client: HttpClient, name: str, output: Output) -> int:
-    made = await client.back_up(name)
+    with working("the members back up what they have"):
+        made = await client.back_up(name)
     tell_model(made, [told_of(made)], output)
     return 0
 
@@ -315,6 +324,18 @@ def bar_of(advance: Advance) -> recovery.Watch:
         done = now.done_bytes
 
     return watch
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """On standard error, where somebody sees it: that it goes on, and for how long."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn(what), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
+        shown.add_task(what, total=None)
+        yield
 
 
 @contextmanager
