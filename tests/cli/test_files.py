@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from holdfast.cli.main import main
 from holdfast.storage.files import RealFiles
+from tests.shell.processes import MAIN
 from tests.storage.test_backup import Running
 
 
@@ -114,3 +118,51 @@ def test_a_directory_that_has_nothing_is_no_traceback(
     assert main([command, str(tmp_path / "nothing"), *targets]) in (1, 2)
     said = capsys.readouterr()
     assert "no f" in said.out + said.err or "missing" in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["verify", "{file}"], "{file}: there are no files of a member"),
+        (["verify", "{nothing}"], "{nothing}: there are no files of a member"),
+        (["verify", "{above}"], "there are in kept, member: name one of them"),
+        (["backup", "{file}", "{nothing}"], "Not a directory"),
+        (["backup", "{member}", "{file}"], "{file}: Not a directory"),
+        (["backup", "{member}", "/proc/nobody/writes/here"], "No such file or directory"),
+        (["backup", "{member}", "{nothing}", "--previous", "{file}"], "Not a directory"),
+        (["restore", "{file}", "{nothing}"], "Not a directory"),
+        (["restore", "{kept}", "{file}"], "{file}: Not a directory"),
+        (["convert", "{file}", "--target", "{nothing}", "--member", "a"], "Not a directory"),
+        (["convert", "{member}", "--target", "{file}", "--member", "a"], "{file}: Not a directory"),
+    ],
+)
+def test_a_path_that_can_not_be_used_is_told_in_one_line(
+    stopped: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    words: str,
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["backup", str(stopped), str(tmp_path / "kept")]) == 0
+    capsys.readouterr()
+    names = {name: str(tmp_path / name) for name in ("file", "nothing", "kept")}
+    places = {**names, "member": str(stopped), "above": str(stopped.parent)}
+    assert main([each.format(**places) for each in command]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words.format(**places) in line
+
+
+def test_whoever_reads_no_further_gets_no_traceback(stopped: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "verify", str(stopped)],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -55,6 +55,19 @@ def test_members_are_listed(capsys: Capture, several: Processes) -> None:
     assert several.members[0].ends["http"] in lines[0]
 
 
+def test_somebody_who_waits_for_a_backup_sees_that_it_goes_on(several: Processes) -> None:
+    """This cluster has no files, and says so in the end."""
+    seen, terminal = os.openpty()
+    command = [sys.executable, "-c", MAIN, "backup", "--url", several.members[0].url]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=terminal, check=False, timeout=60)
+    os.close(terminal)
+    told = os.read(seen, 1 << 16).decode()
+    os.close(seen)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert "the members back up what they have" in told
+    assert "no member has files" in told
+
+
 def test_members_are_told_to_scripts(capsys: Capture) -> None:
     code, out, _ = run(capsys, "members", "--output", "json")
     assert code == 0

@@ -302,6 +302,20 @@ def test_lone_member_may_leave() -> None:
     assert cluster.stops == [A]
 
 
+def test_lone_member_that_left_is_its_cluster_when_it_is_back_with_its_files() -> None:
+    cluster = Cluster(A)
+    cluster.form(persistent=True)
+    owners = [row.owner for row in cluster.nodes[A].table.rows]
+    cluster.ask(A, LEAVE)
+    cluster.run_until(lambda: cluster.stops == [A])
+    cluster.crash(A)
+    cluster.start(member(A, 2, persistent=True))
+    again = cluster.settle()
+    assert again.me.id == A
+    assert [row.owner for row in again.table.rows] == owners
+    assert not cluster.noticed(NoticeKind.PARTITION_LOST)
+
+
 def test_lite_member_leaves_at_once() -> None:
     cluster, _ = with_lite()
     cluster.ask(C, LEAVE)

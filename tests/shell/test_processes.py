@@ -139,6 +139,30 @@ def test_settings_that_can_not_work_end_the_start(grid: Grid) -> None:
     assert "Traceback" not in told
 
 
+def test_a_directory_that_can_not_be_one_ends_the_start(own: Grid) -> None:
+    """It does not come right by itself: a supervisor must not try again."""
+    place = own.folder / "place"
+    place.touch()
+    stranger = own.start("stranger", data_dir=str(place))
+    assert stranger.code() == Exit.FILES
+    assert stranger.says(f"data_dir = '{place}': {place}: ")
+
+
+def test_who_can_not_be_reached_is_told_while_a_cluster_is_looked_for(own: Grid) -> None:
+    lonely = own.start("lonely", may_found="false")
+    told = f"not ready: in no cluster yet; {own.initial[0]} can't be reached: Connection refused"
+    wait_until(lambda: lonely.says(told), "it says whom it does not reach")
+
+
+def test_a_member_that_was_in_no_cluster_ends_at_once(own: Grid) -> None:
+    """There is nobody who could let it go, and nothing that only it has."""
+    lonely = own.start("lonely", may_found="false")
+    wait_until(lambda: lonely.says("listens: "), "it looks for its cluster")
+    lonely.terminate()
+    assert lonely.code() == Exit.OK
+    assert lonely.says("no cluster was found that could let it go: ends")
+
+
 def test_a_second_signal_ends_it_at_once(own: Grid) -> None:
     """A member that nobody answers can't leave in order: it looks for its cluster for ever."""
     two = [

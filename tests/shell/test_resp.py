@@ -196,6 +196,39 @@ async def test_a_long_pipeline_goes_to_the_node_in_parts(
     assert len(node.commands) == 95
 
 
+async def test_who_asks_for_long_values_gets_them_in_parts(node: Node, client: Client) -> None:
+    """1. Many requests at once, and nothing is known of their replies: so many. 2. The replies are
+    long, and nobody takes them: no more. 3. They are taken: as many as are bearable at a time."""
+    reader, writer = client
+    node.at_once = False
+    long = b"$%d\r\n%b\r\n" % (1 << 20, b"x" * (1 << 20))
+    writer.write(b"GET k\r\n" * 200)
+    await until(lambda: len(node.commands) >= resp.BATCH_FIRST, "the first ones")
+    assert len(node.commands) == resp.BATCH_FIRST
+    node.server.reply(node.commands[0][0], long * resp.BATCH_FIRST)
+    assert len(node.commands) == resp.BATCH_FIRST
+    await reader.readexactly(len(long) * resp.BATCH_FIRST)
+    await until(lambda: len(node.commands) > resp.BATCH_FIRST, "some more")
+    assert len(node.commands) == resp.BATCH_FIRST + resp.REPLIES_BYTES_MAX // len(long)
+
+
+@pytest.mark.parametrize(
+    ("batch", "commands", "size", "after"),
+    [
+        (64, 1, 5, 128),
+        (800, 800, 4_000, 1_000),
+        (1_000, 1_000, 8 << 20, 500),
+        (1_000, 10, 40 << 20, 1),
+        (1, 1, 64 << 20, 1),
+        (1, 1, 1 << 20, 2),
+    ],
+)
+def test_a_batch_is_as_long_as_the_replies_before_allow(
+    batch: int, commands: int, size: int, after: int
+) -> None:
+    assert resp.batch_after(batch, commands, size) == after
+
+
 async def test_who_does_not_read_is_not_read_from(
     node: Node, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,24 @@ def test_a_whole_cluster_that_is_killed_comes_back_with_every_acknowledged_write
         assert len(ask(members, "LRANGE", "list:1", "0", "-1")) == round_number + 1
 
 
+def test_a_whole_cluster_that_leaves_in_good_order_comes_back_with_every_write(own: Grid) -> None:
+    """1. Three members with files. 2. All are asked to leave at once, as when a machine is shut
+    down: two hand over what they have, and the last one ends with all of it. 3. All start again,
+    and everything is there. 4. And once more."""
+    members = with_files(own, "everysec")
+    expected: dict[str, bytes] = {}
+    for round_number in range(2):
+        for key in KEYS:
+            value = f"{round_number} of {key}"
+            assert ask(members, "SET", key, value) in (True, b"OK")
+            expected[key] = value.encode()
+        for process in members:
+            process.terminate()
+        assert [process.code() for process in members] == [Exit.OK] * 3
+        members = with_files(own, "everysec")
+        assert {key: ask(members, "GET", key) for key in KEYS} == expected
+
+
 def test_a_member_that_is_killed_comes_back_as_the_same_one(own: Grid) -> None:
     """1. One of three dies. 2. Others write on. 3. It is back, with its id and the new writes."""
     members = with_files(own, "always")

@@ -170,6 +170,21 @@ def test_refusals(data: bytes, message: str) -> None:
     assert read(data, limits=SMALL) == ([], f"ERR Protocol error: {message}")
 
 
+@pytest.mark.parametrize("first", [b"POST / HTTP/1.1", b"post /", b"Host: here", b"HOST: here"])
+def test_a_web_page_can_send_no_commands(first: bytes) -> None:
+    """What stands in the body of its request is read by nobody; also in two pieces."""
+    refused = "ERR this port speaks the Redis protocol, not HTTP"
+    body = b"\r\n\r\nFLUSHALL\r\n" + encoded(b"FLUSHALL")
+    assert read(first + body) == ([], refused)
+    reader = RequestReader(USUAL)
+    assert (reader.feed(first), reader.feed(body), reader.feed(body)) == ([], [], [])
+
+
+def test_words_of_http_are_values_like_others() -> None:
+    assert read(encoded(b"SET", b"POST", b"Host:")) == ([[b"SET", b"POST", b"Host:"]], "")
+    assert read(b"GET POST\r\n") == ([[b"GET", b"POST"]], "")
+
+
 def test_requests_before_the_bad_one_count() -> None:
     one = encoded(b"PING")
     reader = RequestReader(USUAL)

@@ -56,6 +56,15 @@ def test_bad_requests_are_told(
     problem(answer, status, kind)
 
 
+def test_a_body_that_does_not_say_that_it_is_json_is_told_how(one: Running) -> None:
+    """As curl sends it, if nothing else is said."""
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    body = '{"state": "ACTIVE"}'
+    answer = httpx.put(one.url + "/v1/cluster/state", content=body, headers=headers, timeout=30)
+    told = problem(answer, 422, "invalid")
+    assert told.detail.endswith("if it says so: content-type: application/json")
+
+
 def test_every_error_of_a_request_is_told_at_once(one: Running) -> None:
     body = {"state": "HAPPY", "wait": -1, "more": 1}
     answer = httpx.put(f"{one.url}/v1/cluster/state", json=body)

@@ -17,14 +17,22 @@ import msgspec
 import typer
 from pydantic import BaseModel
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from holdfast.cli.remote import URL_DEFAULT, Output, OutputOption, SecretFile, Url, run
 from holdfast.client.http import HttpClient
 from holdfast.errors import IllegalArgument
 from holdfast.ids import PARTITION_COUNT_DEFAULT, PARTITION_COUNT_MAX, REPLICA_COUNT_MAX
 from holdfast.storage import backup as backups
-from holdfast.storage import recovery
+from holdfast.storage import layout, recovery
 from holdfast.storage.convert import convert, newcomers_of
 from holdfast.storage.files import RealFiles
 from holdfast.storage.verify import verify
@@ -112,7 +120,8 @@ def backup_command(
 
 
 async def _back_up_all(client: HttpClient, name: str, output: Output) -> int:
-    made = await client.back_up(name)
+    with working("the members back up what they have"):
+        made = await client.back_up(name)
     tell_model(made, [told_of(made)], output)
     return 0
 
@@ -171,6 +180,7 @@ def verify_command(source: PathArgument, *, output: OutputOption = Output.TEXT) 
     """
     files = RealFiles(source, lock=False)
     files.refuse_if_held()
+    refuse_strangers(source)
     with progress("verifies") as advance:
         found = verify(files, bar_of(advance))
     report = VerifyReport(
@@ -194,6 +204,15 @@ def verify_command(source: PathArgument, *, output: OutputOption = Output.TEXT) 
     tell(report, lines, output)
     if not found.sound:
         raise typer.Exit(EXIT_BROKEN)
+
+
+def refuse_strangers(source: Path) -> None:
+    """What never was a member's directory is not broken."""
+    if any((source / name).exists() for name in (layout.IDENTITY, layout.DATA, layout.CLUSTER)):
+        return
+    within = sorted(each.parent.name for each in source.glob(f"*/{layout.IDENTITY}"))
+    hint = f"; there are in {', '.join(within)}: name one of them" if within else ""
+    raise IllegalArgument(f"{source}: there are no files of a member{hint}")
 
 
 def convert_command(
@@ -248,7 +267,10 @@ def convert_command(
     lines = [f"{name}: {target / name}" for name in made.members]
     lines.append(f"{made.keys} keys and {made.locks} locks in {partitions} partitions")
     if made.missing:
-        lines.append(f"{len(made.missing)} partitions of the old cluster were in no directory")
+        lines.append(
+            f"{len(made.missing)} partitions of the old cluster were in no directory, or perhaps"
+            " not as a whole"
+        )
     tell(report, lines, output)
 
 
@@ -302,6 +324,18 @@ def bar_of(advance: Advance) -> recovery.Watch:
         done = now.done_bytes
 
     return watch
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """On standard error, where somebody sees it: that it goes on, and for how long."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn(what), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
+        shown.add_task(what, total=None)
+        yield
 
 
 @contextmanager

@@ -8,6 +8,7 @@ never a traceback: 2 for what makes no sense, 1 for what a cluster refuses, 3 wh
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -68,7 +69,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(error.message, EXIT_UNREACHABLE)
     except HoldfastError as error:
         return complain(error.message, EXIT_BAD_INPUT)
+    except BrokenPipeError:
+        return forsake_output()
+    except OSError as error:
+        return complain(words_of(error), EXIT_BAD_INPUT)
     return code if isinstance(code, int) else 0
+
+
+def words_of(error: OSError) -> str:
+    """A path that can't be used: a file in place of a directory, no permission, a full disk."""
+    reason = error.strerror or str(error)
+    return reason if error.filename is None else f"{error.filename}: {reason}"
+
+
+def forsake_output() -> int:
+    """Whoever read what is told has gone, as `head` does: what is left must not be told at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_REFUSED
 
 
 def complain(message: str, code: int) -> int:

@@ -15,9 +15,10 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   the member takes partitions again, or is marked for the other one of the two.
 * Where the state moves nothing a departure is taken out at once; its copies elsewhere are in sync.
   The master takes itself out last of all, and leads that view until it is committed. The last data
-  member can't be demoted; it may depart, with its files. The last voter waits for newcomers to
-  become voters: a view of newcomers alone could decide nothing. It waits as well for data members
-  that ask to be let in: without it they could form no cluster.
+  member can't be demoted; it may depart, and *stays listed if it has files*: they are all that is
+  left of the cluster, and a view that lists nobody could be led by nobody who comes back. The last
+  voter waits for newcomers to become voters: a view of newcomers alone could decide nothing. It
+  waits as well for data members that ask to be let in: without it they could form no cluster.
 * Who was taken out, and is asked to leave before it is back, has left already; but where the state
   moves data and rows rest on it alone, it is called back first, to give that away (`requests`).
 * A state or level change is led by `transition`. The state that holds already is a no-op.
@@ -200,6 +201,8 @@ class Service:
             return not missed
         if not self._free() or self._would_abandon(view, member):
             return False
+        if self._is_last(view, member):
+            return True
         if self._drains(view, member):
             if member.drain is not Drain.LEAVING:
                 leaving = replace(member, drain=Drain.LEAVING)
@@ -216,6 +219,12 @@ class Service:
         if any(other.id != member.id for other in view.voters):
             return False
         return any(other.newcomer for other in view.members) or self.data_asks()
+
+    @staticmethod
+    def _is_last(view: View, member: Member) -> bool:
+        """Whether its files are all that will be left of the cluster."""
+        others = any(other.id != member.id for other in view.voters)
+        return member.persistent and member in view.voters and not others
 
     def _is_missed(self, view: View, gone: MemberId) -> bool:
         """Whether it has what nobody in the view has, and could give it away."""

@@ -83,8 +83,8 @@ class Exit(IntEnum):
     DISK = 8
     """The disk failed, or another process has its directory open."""
     FILES = 9
-    """Its files can't be read, and will not be readable by waiting; the log says which file, and
-    where in it."""
+    """Its files can't be read or its directory can't be one, and waiting does not change that; the
+    log says which file, and where in it."""
 
 
 def run(
@@ -133,6 +133,9 @@ async def _live(settings: Settings, http: HttpServer | None, supervisor_fd: int 
         except (CorruptFile, NewerFormat, ForeignFiles) as error:
             LOG.critical("data_dir = %r: %s", options.data_dir, error)
             return Exit.FILES
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            LOG.critical("data_dir = %r: %s: %s", options.data_dir, error.filename, error.strerror)
+            return Exit.FILES
         except (StorageError, OSError) as error:
             LOG.critical("data_dir = %r: %s", options.data_dir, error)
             return Exit.DISK
@@ -149,6 +152,8 @@ class Life:
         self._over: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self._leaving: asyncio.Task[None] | None = None
         self._refusals: dict[str, str] = {}
+        self._was_in = False
+        """Whether this process was ever in a cluster."""
 
     async def lead(self) -> Exit:
         """From the first packet to the last."""
@@ -222,15 +227,24 @@ class Life:
         while not (health := self.member.health()).ready:
             if loop.time() - told_at >= PROGRESS_SECONDS:
                 told_at = loop.time()
-                LOG.info("not ready: %s", health.reason)
+                LOG.info("not ready: %s%s", health.reason, self._unreached())
             await asyncio.sleep(LOOK_SECONDS)
         LOG.info("ready", extra={"fields": {"ready": True}})
         await asyncio.sleep(WARM_SECONDS)
         self.member.warm()
 
+    def _unreached(self) -> str:
+        """Which of those that it looks for its cluster with can't be reached, and why."""
+        if self.member.node.view is not None and self.member.links.accepted_by:
+            return ""
+        initial, troubles = self.member.settings.core.initial, self.member.links.troubles()
+        vain = [each for each in initial if each in troubles]
+        return "".join(f"; {each} can't be reached: {troubles[each]}" for each in vain)
+
     # Refusals -----------------------------------------------------------------------------------
 
     def _on_notice(self, notice: Notice) -> None:
+        self._was_in |= notice.kind in (NoticeKind.FOUNDED, NoticeKind.JOINED)
         if notice.kind is NoticeKind.REFUSED and notice.detail.startswith(LASTING):
             self._refuse(f"the cluster refuses this member: {notice.detail}")
 
@@ -291,6 +305,9 @@ class Life:
     async def _leave(self) -> None:
         if self._is_awaited():
             self._stop_with_files("nothing can be written now")
+            return
+        if not self._was_in:
+            self._stop_with_files("no cluster was found that could let it go")
             return
         timeout_ms = self.member.settings.options.leave_timeout_ms
         request = Request(

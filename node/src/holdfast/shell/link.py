@@ -225,6 +225,8 @@ class Peer:
         self.pause = 0.0
         self.dial_at = 0.0
         self.dialling: asyncio.Task[None] | None = None
+        self.trouble = ""
+        """Why the last attempt to make a connection failed."""
 
     def add(self, frame: bytes) -> None:
         """One more for the end of the turn."""
@@ -284,6 +286,7 @@ class Peer:
                 )
         except (OSError, ValueError) as error:
             LOG.debug("%s does not answer: %s", self.address, error)
+            self.trouble = getattr(error, "strerror", "") or str(error) or "no answer in time"
             self.links.stats.failed_dials += 1
             self.dialling = None
             self.failed()
@@ -299,7 +302,7 @@ class Peer:
         """Send on this one from now on, unless another is in use."""
         if self.connection is None or self.connection.transport is None:
             self.connection = connection
-            self.pause = 0.0
+            self.pause, self.trouble = 0.0, ""
             if self.frames:
                 self.flush()
 
@@ -433,6 +436,10 @@ class Links:
     def has_connections(self) -> bool:
         """Whether any is left."""
         return bool(self._connections)
+
+    def troubles(self) -> dict[Address, str]:
+        """Who was dialled in vain, and why."""
+        return {each.address: each.trouble for each in self._peers.values() if each.trouble}
 
     async def close(self) -> None:
         """End everything; what is buffered is still sent."""

@@ -6,6 +6,8 @@ Rules (`design/2` "The life of a SET", `design/4`)
   in which they came; what the node replies goes out in the order in which it comes.
 * A piece of the stream is read into all the commands that it completes, and they go to the node in
   one batch. The loop sends what was written in a turn at its end, joined.
+* Who asks for much at a time gets it in parts: nobody knows how long a reply is before it is made,
+  so the next batch is as long as the replies before allow.
 * Everything has a limit. A session that has too much under way, or that does not read its replies,
   is not read from until it has caught up; beyond `connections_max` a connection gets Redis' error.
 * No object is made for a command here.
@@ -42,6 +44,10 @@ UNDERWAY_MAX: Final = 10_000
 UNDERWAY_BYTES_MAX: Final = 64 << 20
 BATCH_MAX: Final = 1_000
 """Commands of a session that the node gets in one turn."""
+BATCH_FIRST: Final = 64
+"""The same of a session of whose replies nothing is known yet."""
+REPLIES_BYTES_MAX: Final = 4 << 20
+"""What is made for a session in one turn, if its replies are as long as those before."""
 TURN_BYTES_MAX: Final = 64 << 20
 """Commands of all sessions in one turn. What they change goes to a backup in one frame, which must
 be less than the wire's limit, even with one more request of the longest kind."""
@@ -92,6 +98,7 @@ class Session(asyncio.Protocol):
 
     __slots__ = (
         "_backlog",
+        "_batch",
         "_command",
         "_ending",
         "_feed",
@@ -125,6 +132,8 @@ class Session(asyncio.Protocol):
         self._feed = self._reader.feed
         self._backlog: deque[Arguments] = deque()
         """Read, and not given to the node yet."""
+        self._batch = BATCH_FIRST
+        """How many commands the node gets of it in one turn."""
         self._underway = 0
         """Commands given since the node has replied last."""
         self._underway_bytes = 0
@@ -160,7 +169,7 @@ class Session(asyncio.Protocol):
         self._unread_bytes += len(data)
         requests = self._feed(data)
         if requests:
-            if self._special or len(requests) > BATCH_MAX or self.server.full:
+            if self._special or len(requests) > self._batch or self.server.full:
                 self._backlog.extend(requests)
                 self.pump()
             else:
@@ -200,7 +209,7 @@ class Session(asyncio.Protocol):
         if self.server.full:
             self.server.deferred.append(self)
         elif self._backlog and self._writable and not self._underway:
-            size = min(BATCH_MAX, len(self._backlog))
+            size = min(self._batch, len(self._backlog))
             self._give([self._backlog.popleft() for _ in range(size)])
         self._look()
 
@@ -248,6 +257,8 @@ class Session(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Replies of this turn; the loop sends at its end what was written in it, joined."""
+        if self._batch < BATCH_MAX or len(data) > REPLIES_BYTES_MAX:
+            self._batch = batch_after(self._batch, self._underway, len(data))
         self._underway = self._underway_bytes = 0
         if self.transport is None:
             return
@@ -281,6 +292,13 @@ class Session(asyncio.Protocol):
         """The member ends; what is written already still goes out."""
         self._ending = True
         self._close()
+
+
+def batch_after(batch: int, commands: int, size: int) -> int:
+    """How many commands may be done in one turn, after so many that had so long replies."""
+    if size <= REPLIES_BYTES_MAX:
+        return min(2 * batch, BATCH_MAX)
+    return max(1, min(commands, batch) * REPLIES_BYTES_MAX // size)
 
 
 class RespServer:

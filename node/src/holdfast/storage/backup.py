@@ -135,6 +135,7 @@ def back_up(
         raise StorageError(str(target), "it is not empty: a backup gets a directory of its own")
     if previous is not None and previous.resolve().parent != target.resolve().parent:
         raise StorageError(str(previous), "the backup before stands in the same folder")
+    target.mkdir(parents=True, exist_ok=True)  # what fails there is no change of the source
     for _ in range(ATTEMPTS):
         try:
             return Backup(source, target, previous, on_file, part).make()

@@ -128,12 +128,42 @@ class Past:
         return Term(max(terms) + 1)
 
     def missing(self) -> tuple[int, ...]:
-        """Partitions that nobody had."""
+        """Partitions that nobody had, or perhaps not all of."""
         return tuple(
             number
             for number in range(self.partition_count)
-            if not any(PartitionId(number) in each.held for each in self.surveys)
+            if not self._is_covered(PartitionId(number))
         )
+
+    def _is_covered(self, partition: PartitionId) -> bool:
+        holders = self._holders(partition)
+        row = self.rows.get(partition)
+        if row is None or row.owner in (None, *(each.identity.member for each in self.surveys)):
+            return bool(holders) or any(partition in each.held for each in self.surveys)
+        return bool(holders) and min(holders) <= self._reach
+
+    def _holders(self, partition: PartitionId) -> dict[int, Survey]:
+        """Who has it and stands in its row, by index."""
+        row = self.rows.get(partition)
+        replicas = () if row is None else row.replicas
+        return {
+            replicas.index(each.identity.member): each
+            for each in self.surveys
+            if partition in each.held and each.identity.member in replicas
+        }
+
+    @cached_property
+    def _reach(self) -> int:
+        """The last index of which it is seen that it has everything."""
+        furthest, limit = 0, self.surveys[0].identity.replica_count
+        for partition in map(PartitionId, range(self.partition_count)):
+            before: frozenset[bytes] = frozenset()
+            for index, survey in sorted(self._holders(partition).items()):
+                names = frozenset(survey.stood.get(partition, {})) - {STAGING}
+                furthest = max(furthest, index if names else 0)
+                limit = min(limit, index - 1 if before - names else limit)
+                before |= names
+        return min(furthest, limit)
 
     def best(self, partition: PartitionId) -> dict[bytes, int]:
         """In which survey the copy of each of a partition's fragments is that counts."""

@@ -68,7 +68,8 @@ def sorting_of(
         shown = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
         raise RecoveryError(
             f"{len(missing)} of {past.partition_count} partitions are in none of these"
-            f" directories ({shown}): give those of the other members as well"
+            f" directories, or perhaps not as a whole ({shown}): give those of the other members as"
+            " well"
         )
     every = frozenset(map(PartitionId, range(past.partition_count)))
     needed = every if wanted is None else needed_of(wanted, past.partition_count, partition_count)

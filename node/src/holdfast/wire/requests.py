@@ -22,6 +22,10 @@ What can go wrong
 -----------------
 *An array that says that it has two thousand million items.* A reader that makes room for them
 fills the memory; a piece with such a number in it is never given to `hiredis`.
+
+*A web page that is open on this machine sends commands in the body of a request.* A browser lets
+it, and each of the lines of HTTP before would be refused for itself. So the first of them that is
+surely one of HTTP ends the stream.
 """
 
 from __future__ import annotations
@@ -48,6 +52,9 @@ TAIL_BYTES_MAX: Final = 16 * 1024
 BAD_LENGTH: Final = "ERR Protocol error: invalid bulk length"
 TOO_LONG: Final = "ERR Protocol error: the request is too long"
 
+NOT_HTTP: Final = "ERR this port speaks the Redis protocol, not HTTP"
+
+_HTTP: Final = (b"POST", b"HOST:")
 _LAST: Final = b"*1\r\n$1\r\n\0\r\n"
 _LAST_ARGUMENTS: Final = [b"\0"]
 _MANY_ITEMS: Final = re.compile(rb"\*\d{7}")
@@ -226,6 +233,7 @@ class _Strict:
         else:
             words = split_words(line.removesuffix(b"\r"))
             if words:
+                refuse_browser(words[0])
                 requests.append(words)
             return end + 1
         after = end + 1
@@ -278,6 +286,12 @@ class _Strict:
             requests.append(self._arguments)
             self._arguments, self._taken = [], 0
         return end + 2
+
+
+def refuse_browser(word: bytes) -> None:
+    """End a stream that is a request of HTTP, as Redis does."""
+    if word.upper() in _HTTP:
+        raise RequestError(NOT_HTTP)
 
 
 def _number(text: bytes) -> int | None:

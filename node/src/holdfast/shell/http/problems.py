@@ -70,7 +70,14 @@ def _on_invalid(request: Request, error: Exception) -> Response:
         for each in error.errors()
     ]
     detail = "; ".join(f"{each.where}: {each.message}" for each in wrong)
+    if any(each["loc"] == ("body",) for each in error.errors()) and not is_json(request):
+        detail += "; a body is read as JSON if it says so: content-type: application/json"
     return document(Kind.INVALID, detail, request.url.path, errors=wrong)
+
+
+def is_json(request: Request) -> bool:
+    """Whether the request calls its body so."""
+    return "json" in request.headers.get("content-type", "")
 
 
 def _on_framework(request: Request, error: Exception) -> Response:
