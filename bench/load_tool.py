@@ -15,8 +15,8 @@ VALUE_BYTES: Final = 100
 KEYS: Final = 100_000
 LIMIT_SECONDS: Final = 300
 CLUSTER_TIMES: Final = 6
-"""So many times as much work with `--cluster`: it looks each quarter of a second whether it is done,
-which was a tenth of the time, and more."""
+"""So many times as much work with `--cluster`: it looks each quarter of a second whether it is
+done, which was a tenth of the time, and more."""
 
 
 @dataclass(frozen=True, slots=True)

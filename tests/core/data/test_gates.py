@@ -128,4 +128,4 @@ def test_what_was_written_to_data_that_is_here_no_more_goes_nowhere() -> None:
     node.data.replication.flush()
     assert cluster.messages(BackupFrame) == []
     assert not fragment.pending
-    assert not node.data.holdings.written
+    assert not node.data.holdings.written.fragments

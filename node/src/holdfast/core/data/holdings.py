@@ -47,8 +47,8 @@ class Holdings:
         """Partitions that may be waiting for a reign to go on in."""
         self.moves = 0
         """How often a holding came or went."""
-        self.written: Written = []
-        """Fragments that were changed here and not flushed yet, once for each mutation."""
+        self.written = Written()
+        """What was changed here and not flushed yet."""
 
     def settings_of(self, name: bytes) -> NameSettings:
         """What is configured for a name; the internal one goes wherever any name goes."""

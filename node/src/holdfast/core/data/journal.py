@@ -79,15 +79,14 @@ class Gap:
 
 
 class Journal:
-    """Keys and payloads of the latest mutations, side by side: 16 bytes an entry beside them."""
+    """The latest mutations, the very pairs that went to backups and files."""
 
     __slots__ = (
         "_base",
+        "_entries",
         "_entries_max",
-        "_keys",
         "_lineage",
         "_next",
-        "_payloads",
         "_size",
         "_size_max",
     )
@@ -104,8 +103,7 @@ class Journal:
         self._lineage = lineage
         self._entries_max = entries_max
         self._size_max = size_max_bytes
-        self._keys: list[bytes] = []
-        self._payloads: list[bytes] = []
+        self._entries: list[tuple[bytes, bytes]] = []
         self._size = 0
         self._base = counter
         self._next = counter + 1
@@ -136,32 +134,29 @@ class Journal:
         return self._size
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._entries)
 
     def append(self, counter: int, key: bytes, payload: bytes) -> None:
         """Mutation number `counter` has been applied here. Called with every write."""
         if counter != self._next:
             self._skip_to(counter)
         self._next = counter + 1
-        keys = self._keys
-        keys.append(key)
-        self._payloads.append(payload)
+        self._entries.append((key, payload))
         self._size = size = self._size + len(key) + len(payload)
-        if size > self._size_max or len(keys) > self._entries_max:
+        if size > self._size_max or len(self._entries) > self._entries_max:
             self._trim()
 
     def extend(self, before: int, mutations: Sequence[tuple[bytes, bytes]]) -> int:
         """These mutations, keys and payloads, have been applied after that many; their bytes."""
         if before != self._next - 1:
             self._skip_to(before + 1)
-        keys, payloads, size = self._keys, self._payloads, 0
+        size = 0
         for key, payload in mutations:
-            keys.append(key)
-            payloads.append(payload)
             size += len(key) + len(payload)
+        self._entries.extend(mutations)
         self._next += len(mutations)
         self._size = total = self._size + size
-        if total > self._size_max or len(keys) > self._entries_max:
+        if total > self._size_max or len(self._entries) > self._entries_max:
             self._trim()
         return size
 
@@ -191,7 +186,7 @@ class Journal:
         if ahead or not self._covers(point) or not self._lineage.includes(known):
             return Gap(self.oldest)
         start = point.counter - self._base
-        return tuple(zip(self._keys[start:], self._payloads[start:], strict=True))
+        return tuple(self._entries[start:])
 
     def up_to(self, last: int, size_max_bytes: int) -> tuple[tuple[bytes, bytes], ...]:
         """Mutations that end with that number, as many as fit, and one in any case: a part of the
@@ -200,10 +195,10 @@ class Journal:
         start, size = end, 0
         while start > 0 and (size < size_max_bytes or start == end):
             start -= 1
-            size += len(self._keys[start]) + len(self._payloads[start])
+            size += sum(map(len, self._entries[start]))
         if last >= self._next or start < 0:
             return ()
-        return tuple(zip(self._keys[start:end], self._payloads[start:end], strict=True))
+        return tuple(self._entries[start:end])
 
     def put_before(self, last: int, mutations: Sequence[tuple[bytes, bytes]]) -> None:
         """These, which end with that number, were made before what is here: of my history, and
@@ -214,11 +209,10 @@ class Journal:
         if last < self._base or start >= joining:
             return
         found = mutations[start:joining]
-        self._keys[:0] = [key for key, _ in found]
-        self._payloads[:0] = [payload for _, payload in found]
+        self._entries[:0] = found
         self._size += sum(len(key) + len(payload) for key, payload in found)
         self._base -= len(found)
-        if self._size > self._size_max or len(self._keys) > self._entries_max:
+        if self._size > self._size_max or len(self._entries) > self._entries_max:
             self._trim()
 
     def read(self, after: Point, entries_max: int) -> Page | Gap:
@@ -226,11 +220,7 @@ class Journal:
         if not self._covers(after):
             return Gap(self.oldest)
         start = after.counter - self._base
-        pairs = zip(
-            self._keys[start : start + entries_max],
-            self._payloads[start : start + entries_max],
-            strict=True,
-        )
+        pairs = self._entries[start : start + entries_max]
         epoch_of = self._lineage.epoch_of
         entries = tuple(
             Entry(epoch_of(counter), counter, key, payload)
@@ -257,8 +247,7 @@ class Journal:
 
     def _restart(self, counter: int) -> None:
         """An empty run after this mutation."""
-        self._keys.clear()
-        self._payloads.clear()
+        self._entries.clear()
         self._size = 0
         self._base = counter
         self._next = counter + 1
@@ -266,13 +255,12 @@ class Journal:
     def _trim(self) -> None:
         if not self._entries_max:
             self._restart(self._next - 1)
-        while self._size > self._size_max or len(self._keys) > self._entries_max:
-            self._drop(len(self._keys) // TRIMMED_SHARE or 1)
+        while self._size > self._size_max or len(self._entries) > self._entries_max:
+            self._drop(len(self._entries) // TRIMMED_SHARE or 1)
 
     def _drop(self, count: int) -> None:
-        self._size -= sum(map(len, self._keys[:count])) + sum(map(len, self._payloads[:count]))
-        del self._keys[:count]
-        del self._payloads[:count]
+        self._size -= sum(len(key) + len(payload) for key, payload in self._entries[:count])
+        del self._entries[:count]
         self._base += count
 
 

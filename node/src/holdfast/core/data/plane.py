@@ -36,6 +36,7 @@ from holdfast.core.data.copies import Holding
 from holdfast.core.data.gates import (
     NO_SINGLE,
     SINGLES,
+    SLOT_BITS,
     SLOT_MASK,
     SLOTS,
     Answering,
@@ -199,7 +200,7 @@ class Plane:
     def go_on(self, wall: int) -> None:
         """Try again what may not have to wait any more, now that something was written."""
         self.call.now = wall
-        if self.waiting and self.holdings.written:
+        if self.waiting and self.holdings.written.fragments:
             self._retry_all()
         else:
             self._wake()
@@ -244,14 +245,15 @@ class Plane:
         self, session: int, commands: Sequence[list[bytes]], waited: Waiting | None = None
     ) -> None:
         """The commands of one session, until one has to wait."""
-        gates, partitions, alike = self._gates, self._partitions, self._alike
+        gates, alike = self._gates, self._alike
+        partitions = len(gates)
         written, writing = self.holdings.written, self.desk.writing
         who, ticket = self.sessions.of(session), self._ticket(session)
         self.call.session, self.call.dialect = who.owner, who.dialect
         singles = NONE if who.apart else SINGLES
         replies, own = ticket.replies, ticket.keys
         unsafe: dict[Gate, None] = {}
-        count = len(written)
+        count = written.count
         last, (function, least, most, otherwise, plain) = NOTHING, NO_SINGLE
         for args in commands:
             if args[0] != last:  # most clients ask for the same many times
@@ -260,13 +262,13 @@ class Plane:
             if least <= len(args) <= most:
                 key = args[1]
                 slot = slot_of(key) if BRACE in key else crc_hqx(key, 0) & SLOT_MASK
-                gate = gates[partitions[slot]]
+                gate = gates[slot * partitions >> SLOT_BITS]
                 if gate is not None:
                     reply = None if plain is None else plain(gate.space, args)
                     if reply is None:
                         reply = self._answer(function, gate.space, args)
-                    if len(written) != count:
-                        count = len(written)
+                    if written.count != count:
+                        count = written.count
                         if gate.streams:
                             gate = gate if alike else self._narrowed(gate, key)
                             unsafe[gate] = own[key] = None
@@ -280,7 +282,7 @@ class Plane:
                 left = deque(islice(commands, len(replies), None))
                 self._wait(session, left, found, None if replies else waited)
                 break
-            count = len(written)
+            count = written.count
             replies.append(found)
             singles, last = NONE if who.apart else SINGLES, NOTHING
         if unsafe:
@@ -433,11 +435,11 @@ class Plane:
         """A command about these keys of a partition, or about all that is in it."""
         holding = self.check(partition, command.traits, keys[0] if keys else None)
         written = self.holdings.written
-        before = len(written)
+        before = written.count
         reply = command.function(holding.space, self.call, args)
         if isinstance(reply, Blocked):
             return reply  # nothing is told yet, so nothing has to be safe
-        wrote, writes = len(written) != before, Trait.WRITE in command.traits
+        wrote, writes = written.count != before, Trait.WRITE in command.traits
         self._await_barrier(partition, ticket, wrote=wrote)
         if wrote:
             gate = self._gate(holding, keys)
@@ -454,9 +456,9 @@ class Plane:
         what had been done before it is safe."""
         own = b"%b %d" % (STAGING, partition)
         holding = self.check(partition, traits, None)
-        before = len(self.holdings.written)
+        before = self.holdings.written.count
         reply, keys = act(holding, self.call)
-        wrote = len(self.holdings.written) != before
+        wrote = self.holdings.written.count != before
         self._await_barrier(partition, ticket, wrote=wrote)
         if wrote:
             row = self.context.table.row(partition)

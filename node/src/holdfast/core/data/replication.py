@@ -109,7 +109,6 @@ class Replication:
             for ticket in stream.waiting():
                 self.desk.fail(ticket)
         self.streams.clear()
-        self.holdings.written.clear()
         self.barriers.clear()
         self._begun.clear()
 
@@ -190,12 +189,12 @@ class Replication:
 
     def flush(self) -> None:
         """Put everything that was changed since the last time into frames, and send them."""
-        written, begun = self.holdings.written, self._begun
+        written, begun = self.holdings.written.fragments, self._begun
         if not written and not begun:
             return
         drafts: dict[MemberId, Draft] = {}
         outlets = self._outlets
-        for fragment in dict.fromkeys(written):
+        for fragment in written:
             outlet = outlets.get(fragment) or self._outlet(fragment)
             mutations = tuple(fragment.take())
             if outlet is not None and mutations:

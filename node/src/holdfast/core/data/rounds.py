@@ -52,7 +52,7 @@ class Rounds:
 
     def watch_written(self) -> None:
         """What was written to may end."""
-        for fragment in self.holdings.written:
+        for fragment in self.holdings.written.fragments:
             if fragment.unlimited and not fragment.expiring and not fragment.unlocking:
                 continue
             due = self._watched.get(fragment.partition)

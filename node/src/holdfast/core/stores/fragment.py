@@ -104,8 +104,16 @@ class Keeping(Protocol):
         """It is going to change."""
 
 
-Written = list["Fragment"]
-"""Fragments that were changed, once for each mutation; shared by all that are flushed together."""
+class Written:
+    """What owners have changed since somebody took it; shared by all that is taken together."""
+
+    __slots__ = ("count", "fragments")
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Mutations since the process began."""
+        self.fragments: list[Fragment] = []
+        """Those that have any, mostly once each."""
 
 
 class Fragment:
@@ -143,7 +151,7 @@ class Fragment:
     ) -> None:
         self.name = name
         self.partition = partition
-        self.written: Written = [] if written is None else written
+        self.written = Written() if written is None else written
         self.settings = settings
         self.records: dict[bytes, Value] = {}
         self.locks: dict[bytes, Lock] = {}
@@ -203,8 +211,7 @@ class Fragment:
             else:
                 self.used += self._cost(key, record) - self._cost(key, old)
             self._follow(key, old)
-        self.pending.append((key, record))
-        self.written.append(self)
+        self._tell(key, record)
 
     def change(
         self, key: bytes, container: Container, change: Change, arguments: Sequence[bytes]
@@ -228,8 +235,7 @@ class Fragment:
         if change is Change.EXPIRE and container.expiry:
             self._note_expiry(container.expiry, key)
         body = b"%b%c%b" % (before, change, pack(arguments))
-        self.pending.append((key, build(version, container.kind | CHANGE, NEVER, body)))
-        self.written.append(self)
+        self._tell(key, build(version, container.kind | CHANGE, NEVER, body))
 
     def remove(self, key: bytes) -> None:
         """A key that is here goes."""
@@ -238,25 +244,30 @@ class Fragment:
         self.used -= self._cost(key, old)
         self._follow(key, old)
         self._sweep()
-        self.pending.append((key, build(self._next(), Kind.GONE, NEVER, b"")))
-        self.written.append(self)
+        self._tell(key, build(self._next(), Kind.GONE, NEVER, b""))
 
     def clear(self) -> None:
         """Every key goes; locks stay with who holds them."""
         self._empty()
-        self.pending.append((b"", build(self._next(), Kind.EMPTIED, NEVER, b"")))
-        self.written.append(self)
+        self._tell(b"", build(self._next(), Kind.EMPTIED, NEVER, b""))
 
     def lock(self, key: bytes, token: int, session: bytes, expiry: int) -> None:
         """A session holds the key; token 0 lets it go."""
         record = _lock_record(Lock(self._next(), token, session, expiry))
         self._apply_lock(key, record)
-        self.pending.append((key, record))
-        self.written.append(self)
+        self._tell(key, record)
 
     def may_end(self) -> bool:
         """Whether anything in here ends by itself."""
         return bool(self.expiring or self.unlocking or (self.settings.idle_ms and self.records))
+
+    def _tell(self, key: bytes, record: bytes) -> None:
+        """Whoever hands on what was changed."""
+        pending, written = self.pending, self.written
+        if not pending:
+            written.fragments.append(self)
+        pending.append((key, record))
+        written.count += 1
 
     def take(self) -> list[Mutation]:
         """What changed since the last time."""
@@ -271,8 +282,7 @@ class Fragment:
             self._note_expiry(container.expiry, key)
         self.used += self._cost(key, container) - self._cost(key, old)
         self._follow(key, old)
-        self.pending.append((key, container.record()))
-        self.written.append(self)
+        self._tell(key, container.record())
 
     def _next(self) -> bytes:
         self.counter += 1

@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.core.stores.eviction import KEY_BYTES_MAX
 from holdfast.core.stores.record import FLAGS_AT, PLAIN_AT
 from holdfast.core.stores.replies import OK
-from holdfast.core.stores.space import DEFAULT, Space
+from holdfast.core.stores.space import Space
 
 VALUE_BYTES_MAX: Final = 64 << 20
 HEADS: Final = tuple(b"$%d\r\n" % (size - PLAIN_AT) for size in range(1 << 12))
@@ -26,8 +26,7 @@ Plain = Callable[[Space, list[bytes]], bytes | None]
 def get(space: Space, args: list[bytes]) -> bytes | None:
     """GET key, of a plain string that is there."""
     key = args[1]
-    name, colon, _ = key.partition(b":")
-    fragment = space.fragments.get(name if colon and name else DEFAULT)
+    fragment = space.again(key)
     if fragment is None or fragment.touched_wanted:
         return None
     record = fragment.records.get(key)
@@ -44,13 +43,12 @@ def put(space: Space, args: list[bytes]) -> bytes | None:
     if len(args) != 3:
         return None
     key, value = args[1], args[2]
-    name, colon, _ = key.partition(b":")
-    fragment = space.fragments.get(name if colon and name else DEFAULT)
+    fragment = space.again(key)
     if (
         fragment is None
         or not fragment.unlimited
         or fragment.locks
-        or key in space.internal.records
+        or (space.internal.records and key in space.internal.records)
         or len(key) > KEY_BYTES_MAX
         or len(value) > VALUE_BYTES_MAX
     ):

@@ -52,7 +52,9 @@ class Space:
         "epoch",
         "fragments",
         "internal",
+        "mark",
         "partition",
+        "recent",
         "settings_of",
         "written",
     )
@@ -67,13 +69,16 @@ class Space:
         self.settings_of = settings_of
         self.epoch = epoch
         self.partition = partition
-        self.written: Written = [] if written is None else written
+        self.written = Written() if written is None else written
         """What the owner has changed since somebody looked (`Fragment.written`)."""
         plain = replace(settings_of(INTERNAL), idle_ms=0, entries_max=0, eviction=Eviction.NONE)
         self.internal = Fragment(INTERNAL, plain, epoch, partition, self.written)
         self.fragments: dict[bytes, Fragment] = {INTERNAL: self.internal}
         self.crowded = False
         """Whether `default` holds keys of other names."""
+        self.recent: Fragment | None = None
+        """The one that was looked for last by a name with a colon; and with what its keys begin."""
+        self.mark = b""
 
     def __iter__(self) -> Iterator[Fragment]:
         return iter(self.fragments.values())
@@ -110,7 +115,21 @@ class Space:
             self.internal.take()
         else:
             self.fragments.pop(name, None)
+            self.recent = None
             self.crowded = self.crowded and name != DEFAULT
+
+    def again(self, key: bytes) -> Fragment | None:
+        """The fragment of a key's own name, if there is one; most keys have the last one's."""
+        recent = self.recent
+        if recent is not None and key.startswith(self.mark):
+            return recent
+        name, colon, _ = key.partition(b":")
+        if not (colon and name):
+            return self.fragments.get(DEFAULT)
+        found = self.fragments.get(name)
+        if found is not None:
+            self.recent, self.mark = found, name + b":"
+        return found
 
     def look(self, key: bytes) -> Fragment | None:
         """The fragment where a string, hash or set of this key would be, if there is one."""
