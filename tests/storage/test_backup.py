@@ -250,7 +250,7 @@ def test_files_become_those_of_other_members_and_partitions(
         assert image is not None
         for fragment in image.data:
             assert fragment.clean
-            for key, record in fragment.entries:
+            for key, record in (*fragment.records.items(), *fragment.locks):
                 assert slot_of(key) * 16 >> 14 == fragment.partition
                 place = (key, fragment.stand.name, kind_of(record) is Kind.LOCK)
                 seen.setdefault(place, []).append(record)

@@ -24,6 +24,7 @@ directory, before it has written anything.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import time
@@ -37,7 +38,7 @@ import msgspec
 
 from holdfast.errors import CorruptFile, StorageError
 from holdfast.storage import layout, recovery
-from holdfast.storage.files import Readable, RealFiles, sync_directory
+from holdfast.storage.files import Readable, RealFiles, Stream, sync_directory
 from holdfast.storage.format import manifest
 from holdfast.storage.format.manifest import Manifest
 
@@ -342,6 +343,10 @@ class BackupFiles:
         if (len(data), google_crc32c.value(data)) != (kept.size, kept.crc32c):
             raise CorruptFile(path, "it is not what was backed up: the checksum is wrong")
         return data
+
+    def open(self, name: str) -> Stream:
+        """From its beginning, once all of it is what was backed up."""
+        return io.BytesIO(self.read(name))
 
     def size(self, name: str) -> int:
         """Of a file."""
