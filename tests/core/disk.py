@@ -96,6 +96,7 @@ class Disk:
 def _copied(written: Written) -> Written:
     """The same content in a fragment of its own."""
     again = Written(written.last)
-    for key, record in written.recovered().entries:
+    found = written.recovered()
+    for key, record in (*found.records.items(), *found.locks):
         again.fragment.apply(key, record)
     return again

@@ -108,7 +108,7 @@ def data_of(disk: Disk) -> list[tuple[int, int]]:
     """Where each fragment stands, and how many keys it has."""
     image = disk.image()
     assert image is not None
-    return [(found.stand.stand.counter, len(found.entries)) for found in image.data]
+    return [(found.stand.stand.counter, len(found.records)) for found in image.data]
 
 
 def with_data(*numbers: int) -> Disk:

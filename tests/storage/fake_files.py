@@ -9,7 +9,10 @@ of them; a sync can be made to fail, and room to run out.
 from __future__ import annotations
 
 import errno
+import io
 from random import Random
+
+from holdfast.storage.files import Stream
 
 
 class Crash(BaseException):
@@ -91,6 +94,10 @@ class FakeFiles:
     def read(self, name: str) -> bytes:
         """All of a file."""
         return bytes(self._at(name).data)
+
+    def open(self, name: str) -> Stream:
+        """From its beginning."""
+        return io.BytesIO(self.read(name))
 
     def size(self, name: str) -> int:
         """Of a file."""

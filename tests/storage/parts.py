@@ -255,8 +255,8 @@ def provisional_in(data: Data) -> object:
 
 
 def found_of(each: RecoveredFragment) -> object:
-    """A fragment without the order of its entries."""
-    return (each.partition, each.stand, each.index, each.clean, tuple(sorted(each.entries)))
+    """A fragment without the order of its locks."""
+    return (each.partition, each.stand, each.index, each.clean, each.records, sorted(each.locks))
 
 
 def comparable(image: Image | None) -> object:

@@ -108,6 +108,54 @@ def test_what_was_written_before_its_segment_is_named_is_backed_up(
         assert image_at(directory) == comparable(image_of(running.persists))
 
 
+def test_a_member_writes_and_compacts_while_its_backup_rests(
+    running: Running, tmp_path: Path
+) -> None:
+    """1. A backup rests between pieces of it. 2. In the first rests the member writes on, and
+    removes files. 3. The backup begins anew, rests no more, and is whole."""
+    rests = 0
+
+    def rest() -> None:
+        nonlocal rests
+        rests += 1
+        running.write(20)
+
+    index = backup.back_up(running.directory, tmp_path / "one", rest=rest)
+    written = comparable(image_of(running.persists))
+    assert rests > 0
+    assert image_at(tmp_path / "one") == written
+    assert verify(RealFiles(tmp_path / "one", lock=False)).sound
+    assert index.own_bytes == index.total_bytes
+
+
+def test_a_segment_that_grows_is_copied_as_it_was_when_that_began(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"before" * backup.CHUNK_BYTES)
+
+    def rest() -> None:
+        with source.open("ab") as file:
+            file.write(b"later")
+
+    size, checksum = backup.copied(source, tmp_path / "copy", rest)
+    assert (size, checksum) == backup.measured(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"before" * backup.CHUNK_BYTES
+
+
+def test_a_backup_works_for_a_tenth_of_the_time() -> None:
+    now, rested = 0.0, []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        rested.append(seconds)
+
+    rest = backup.Rests(lambda: now, sleep)
+    for worked in (0.0005, 0.0015, 0.01, 5.0):
+        now += worked
+        rest()
+    assert rested == pytest.approx([0.018, 0.09, backup.REST_MAX_S])
+
+
 def test_it_can_be_restored_any_number_of_times(running: Running, tmp_path: Path) -> None:
     """And what runs on the copy changes nothing in the backup."""
     backup.back_up(running.directory, tmp_path / "one")
@@ -250,7 +298,7 @@ def test_files_become_those_of_other_members_and_partitions(
         assert image is not None
         for fragment in image.data:
             assert fragment.clean
-            for key, record in fragment.entries:
+            for key, record in (*fragment.records.items(), *fragment.locks):
                 assert slot_of(key) * 16 >> 14 == fragment.partition
                 place = (key, fragment.stand.name, kind_of(record) is Kind.LOCK)
                 seen.setdefault(place, []).append(record)

@@ -35,6 +35,7 @@ from tests.storage.parts import (
     comparable,
     disk_of,
     durability_of,
+    found_of,
     image_of,
     provisional_in,
     provisional_on,
@@ -411,7 +412,7 @@ def test_doubted_damage_is_never_taken_for_clean(seed: int) -> None:
     for each in image.data:
         assert each.clean or each.partition in image.damaged or not true_clean(true, each)
         if each.clean:
-            assert sorted(each.entries) == sorted(true[each.partition, each.stand.name].entries)
+            assert found_of(each) == found_of(true[each.partition, each.stand.name])
     assert (image.promised, image.view, image.rows) == (whole.promised, whole.view, whole.rows)
 
 

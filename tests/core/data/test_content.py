@@ -204,7 +204,7 @@ def test_tree_follows_more_keys_than_are_noted() -> None:
     assert held.tree is not None
     assert 0 < len(held.tree.noted) <= NOTED_MAX
     fresh = Fragment(b"name", SHALLOW, 1)
-    fresh.load([(key, held.record_of(key)) for key in held.records])
+    fresh.load({key: held.record_of(key) for key in held.records})
     assert digest_of(held) == digest_of(fresh)
 
 

@@ -290,7 +290,7 @@ def test_what_is_on_disk_says_whether_anything_was_missing(clean: bool) -> None:
     record = copy.record(P, (entry,))
     assert (record.generation, record.index, record.clean) == (GENERATION, 1, clean)
     back = holding().copy(NAME)
-    back.recover(RecoveredFragment(P, record.stand, record.index, record.clean, (entry,)))
+    back.recover(RecoveredFragment(P, record.stand, record.index, record.clean, dict([entry])))
     assert back.worth.held == copy.worth.held
     assert back.worth.lineage == copy.worth.lineage
     assert back.worth.dirty is not clean
@@ -302,7 +302,7 @@ def test_what_an_owner_writes_comes_back_as_a_copy_that_could_be_the_owner_s() -
     assert (record.index, record.clean) == (1, True)
     held = holding()
     copy = held.copy(NAME)
-    copy.recover(RecoveredFragment(P, record.stand, record.index, record.clean, ()))
+    copy.recover(RecoveredFragment(P, record.stand, record.index, record.clean, {}))
     assert not held.may_lead(REIGN)
     held.lead(REIGN + 1)
     assert copy.lineage.segments[-1] == (REIGN + 1, 1)

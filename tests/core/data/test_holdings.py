@@ -61,7 +61,7 @@ def image(*found: RecoveredFragment) -> Image:
 
 
 def found(index: int = 1, *, clean: bool = True) -> RecoveredFragment:
-    return RecoveredFragment(P, STAND, index, clean, (ENTRY,))
+    return RecoveredFragment(P, STAND, index, clean, dict([ENTRY]))
 
 
 def index_of(held: Holdings) -> int:

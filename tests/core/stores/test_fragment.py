@@ -40,28 +40,31 @@ def test_what_files_have_kept_is_loaded_as_if_it_were_applied(steps: list[Step])
     owner, one, other = fragment(), fragment(0), fragment(0)
     for step in steps:
         perform(owner, step)
-    entries = [each for block in owner.entries(1000) for each in block]
-    one.load(entries)
-    assert apply_all(other, entries) == []
+    records = {key: owner.record_of(key) for key in owner.records}
+    locks = [(key, owner.lock_record(key)) for key in owner.locks]
+    one.load(dict(records), locks)
+    assert apply_all(other, [*records.items(), *locks]) == []
     assert parts(one) == parts(other)
     assert (one.used, one.counter) == (other.used, other.counter)
 
 
 def test_strings_are_loaded_together() -> None:
-    strings = [
-        (b"k%d" % each, build((1 << 48 | each).to_bytes(10, "big"), Kind.STRING, NEVER, b"v"))
+    strings = {
+        b"k%d" % each: build((1 << 48 | each).to_bytes(10, "big"), Kind.STRING, NEVER, b"v")
         for each in (3, 9, 4)
-    ]
+    }
     one, other = fragment(0), fragment(0)
     one.load(strings)
-    assert apply_all(other, strings) == []
+    assert one.records is strings
+    assert apply_all(other, [*strings.items()]) == []
     assert parts(one) == parts(other)
     assert (one.used, one.counter) == (other.used, 9)
-    one.load(strings[:1])
+    one.load(dict(strings))
+    assert one.records is strings
     assert one.used == other.used
-    one.load([])
+    one.load({})
     with pytest.raises(MessageError, match="no record begins"):
-        fragment().load([(b"k", b"short")])
+        fragment().load({b"k": b"short"})
 
 
 # Owner and backup ---------------------------------------------------------------------------------

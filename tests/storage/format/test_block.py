@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import itertools
+
 import google_crc32c
 import pytest
 from hypothesis import given
@@ -114,3 +117,48 @@ def test_a_file_of_one_block() -> None:
         block.whole(b"", "f")
     with pytest.raises(CorruptFile, match="f at byte 0: the checksum is wrong"):
         block.whole(one[:-1] + b"?", "f")
+
+
+class Dripping:
+    """A stream that gives little at a time."""
+
+    def __init__(self, data: bytes, sizes: list[int]) -> None:
+        self.data = io.BytesIO(data)
+        self.sizes = itertools.cycle(sizes)
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        return self.data.readinto(buffer[: next(self.sizes)])
+
+    def close(self) -> None:
+        self.data.close()
+
+
+@given(
+    BODIES,
+    CODECS,
+    st.binary(max_size=20),
+    st.integers(0, 2_000),
+    st.lists(st.integers(1, 300), min_size=1, max_size=4),
+    st.integers(1, 300),
+)
+def test_what_is_read_in_pieces_is_what_is_read_at_once(
+    bodies: list[bytes], codec: Codec, rubbish: bytes, place: int, sizes: list[int], window: int
+) -> None:
+    whole = b"".join(blocks(bodies, codec))
+    whole = whole[:place] + rubbish + whole[place + 3 :]
+    at_once = list(block.scan(whole, "f", synced=False))
+    stream = Dripping(whole, sizes)
+    assert list(block.read(stream, "f", synced=False, window_bytes=window)) == at_once
+
+
+def test_whole_files_are_read_in_the_memory_of_a_window() -> None:
+    """However long a file is, what is kept of it is about as long as its longest block."""
+    bodies = [bytes(1_000)] * 100
+    stream = io.BytesIO(b"".join(blocks(bodies)))
+    window = block.Window(stream, 1_500)
+    for _ in bodies:
+        while not isinstance(found := block.read_block(window, window.done), Block):
+            assert window.more()
+        window.done = found.end - window.start
+    assert not window.more()
+    assert len(window.data) <= 3_000

@@ -23,8 +23,10 @@ class RecoveredFragment:
     stand: FragmentStand
     index: int
     clean: bool
-    entries: Mutations
-    """Whole records."""
+    records: dict[bytes, bytes]
+    """Whole records by their keys. Whoever loads them has them from then on, and changes them."""
+    locks: Mutations = ()
+    """Records of locks."""
 
 
 @dataclass(frozen=True, slots=True)

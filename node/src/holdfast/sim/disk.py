@@ -49,10 +49,10 @@ class Written:
     def recovered(self) -> RecoveredFragment:
         """What the next process finds."""
         fragment = self.fragment
-        entries = [(key, fragment.record_of(key)) for key in fragment.records]
-        entries += [(key, fragment.lock_record(key)) for key in fragment.locks]
+        records = {key: fragment.record_of(key) for key in fragment.records}
+        locks = tuple((key, fragment.lock_record(key)) for key in fragment.locks)
         last = self.last
-        return RecoveredFragment(last.partition, last.stand, last.index, last.clean, tuple(entries))
+        return RecoveredFragment(last.partition, last.stand, last.index, last.clean, records, locks)
 
 
 class Disk:

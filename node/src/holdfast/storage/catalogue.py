@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.errors import IllegalArgument, StorageError
-from holdfast.storage.backup import Index, Part, back_up, read_index
+from holdfast.storage.backup import Index, Part, Rests, back_up, read_index
 from holdfast.storage.carrying import GONE, sweep
 from holdfast.storage.depot import FolderDepot
 
@@ -64,7 +64,7 @@ def keep(directory: Path, part: Part) -> Index:
     target.parent.mkdir(exist_ok=True)
     newest = next(reversed(parts), None)
     previous = None if newest is None else target.parent / newest
-    return back_up(directory, target, previous=previous, part=part)
+    return back_up(directory, target, previous=previous, part=part, rest=Rests())
 
 
 def forget(directory: Path, name: str) -> None:

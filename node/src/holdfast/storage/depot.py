@@ -15,6 +15,7 @@ Rules (`design/5`, "Backup"; ADR 24)
 
 from __future__ import annotations
 
+import io
 import secrets
 import shutil
 from pathlib import Path
@@ -25,7 +26,7 @@ import msgspec
 
 from holdfast.errors import CorruptFile, StorageError
 from holdfast.storage.backup import INDEX, Index, Kept, index_of, write_synced
-from holdfast.storage.files import sync_directory
+from holdfast.storage.files import Stream, sync_directory
 from holdfast.storage.format import manifest
 
 BACKUPS: Final = "backups"
@@ -161,6 +162,10 @@ class DepotFiles:
         if kept is None:
             raise FileNotFoundError(name)
         return read_kept(self._depot, self._member, self._backup, kept)
+
+    def open(self, name: str) -> Stream:
+        """From its beginning, once all of it is what was kept."""
+        return io.BytesIO(self.read(name))
 
     def size(self, name: str) -> int:
         """Of a file."""

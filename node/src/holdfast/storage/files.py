@@ -32,11 +32,24 @@ class File(Protocol):
         """Write no more."""
 
 
+class Stream(Protocol):
+    """A file that is read from its beginning to its end."""
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Read on, as much as fits or less; 0 at the end."""
+
+    def close(self) -> None:
+        """Read no more."""
+
+
 class Readable(Protocol):
     """A directory and its folders, of which somebody only reads: it may be on no disk."""
 
     def read(self, name: str) -> bytes:
         """All of a file; `FileNotFoundError` when it is not there."""
+
+    def open(self, name: str) -> Stream:
+        """The same from its beginning, piece by piece; `FileNotFoundError` likewise."""
 
     def size(self, name: str) -> int:
         """Of a file, in bytes; `FileNotFoundError` likewise."""
@@ -113,6 +126,12 @@ class RealFiles:
     def read(self, name: str) -> bytes:
         """All of a file."""
         return (self.root / name).read_bytes()
+
+    def open(self, name: str) -> Stream:
+        """From its beginning; the system begins to read all of it from the disk."""
+        file = (self.root / name).open("rb", buffering=0)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+        return file
 
     def size(self, name: str) -> int:
         """Of a file."""

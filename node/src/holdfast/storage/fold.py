@@ -17,7 +17,7 @@ goes on, and be followed by all of the log since it was begun (`bases`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final, cast
 
 from holdfast.core.data_messages import Mutations
 from holdfast.core.effects import FragmentRecord, MutationsRecord, Record
@@ -60,7 +60,10 @@ class Written:
         """More mutations."""
         self.last = entry
         if entry.plain:
-            self.fragment.records.update(zip(entry.keys, entry.records, strict=True))
+            if len(entry.keys) == 1:
+                self.fragment.records[entry.keys[0]] = entry.records[0]
+            else:
+                self.fragment.records.update(zip(entry.keys, entry.records, strict=True))
             return
         self.plain = False
         apply = self.fragment.apply
@@ -69,20 +72,27 @@ class Written:
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Every key and lock, as whole records."""
+        yield from self._records().items()
+        yield from self._locks()
+
+    def _records(self) -> dict[bytes, bytes]:
+        """Of every key; the very ones that are here, where all are strings."""
         fragment = self.fragment
-        for key, value in fragment.records.items():
-            yield key, value if type(value) is bytes else fragment.record_of(key)
-        for key in fragment.locks:
-            yield key, fragment.lock_record(key)
+        if self.plain:
+            return cast("dict[bytes, bytes]", fragment.records)
+        return {key: fragment.record_of(key) for key in fragment.records}
+
+    def _locks(self) -> Mutations:
+        fragment = self.fragment
+        return tuple((key, fragment.lock_record(key)) for key in fragment.locks)
 
     def recovered(self) -> RecoveredFragment:
-        """What the next process finds."""
+        """What the next process finds, and takes from here."""
         last = self.last
         clean = last.clean and not self.damaged
-        found: Iterable[tuple[bytes, Any]] = (
-            self.fragment.records.items() if self.plain else self.entries()
+        return RecoveredFragment(
+            last.partition, last.standing, last.index, clean, self._records(), self._locks()
         )
-        return RecoveredFragment(last.partition, last.standing, last.index, clean, tuple(found))
 
     def record(self, mutations: Mutations) -> MutationsRecord:
         """A record that says where it stands."""
@@ -221,8 +231,11 @@ class Fold:
     def apply(self, entry: Entry) -> None:
         """Take an entry."""
         self.written = True
-        self.control.apply(entry)
-        self.data.apply(entry)
+        if type(entry) is MutationsEntry:  # most are: a log may have one for each record
+            self.data.apply(entry)
+        else:
+            self.control.apply(entry)
+            self.data.apply(entry)
 
     def image(self) -> Image | None:
         """What the next process finds; None when nothing was written. The data is moved into it."""

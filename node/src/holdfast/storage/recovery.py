@@ -31,7 +31,7 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
@@ -44,7 +44,7 @@ from holdfast.core.messages import Fragment
 from holdfast.errors import CorruptFile, ForeignFiles, MessageError
 from holdfast.ids import PartitionId
 from holdfast.storage import layout, snapshot
-from holdfast.storage.files import Readable
+from holdfast.storage.files import Readable, Stream
 from holdfast.storage.fold import Control, Fold
 from holdfast.storage.format import block, entries
 from holdfast.storage.format.block import Block, Damage
@@ -196,28 +196,31 @@ def no_collections() -> Iterator[None]:
 
 
 class Ahead:
-    """Reads the next file while what is in the present one is taken in: waiting for the disk, and
-    having its bytes copied, does not need the interpreter."""
+    """Opens the next file while what is in the present one is taken in: by then its bytes are here,
+    or on their way from the disk."""
 
     def __init__(self, files: Readable, names: Sequence[str]) -> None:
         self._files = files
         self._names = deque(names)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reads")
-        self._coming: deque[Future[bytes]] = deque()
+        self._coming: deque[Future[Stream]] = deque()
 
     def __enter__(self) -> Self:
         self._begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown()
+        for coming in self._coming:
+            if coming.exception() is None:
+                coming.result().close()
 
     def _begin(self) -> None:
         if self._names:
-            self._coming.append(self._pool.submit(self._files.read, self._names.popleft()))
+            self._coming.append(self._pool.submit(self._files.open, self._names.popleft()))
 
-    def next(self) -> bytes:
-        """All of the next file; `FileNotFoundError` when it is not there."""
+    def next(self) -> Stream:
+        """The next file, which is the caller's; `FileNotFoundError` when it is not there."""
         coming = self._coming.popleft()
         try:
             return coming.result()
@@ -298,11 +301,14 @@ class Loader:
         except FileNotFoundError:
             return 0
 
-    def _read(self, name: str, ahead: Ahead) -> bytes:
+    def _read(self, name: str, ahead: Ahead, *, synced: bool = True) -> Iterator[Block | Damage]:
+        """What is in the next file."""
         try:
-            return ahead.next()
+            stream = ahead.next()
         except FileNotFoundError as error:
             raise CorruptFile(name, "the manifest names it, and it is missing") from error
+        with closing(stream):
+            yield from block.read(stream, name, synced=synced)
 
     def _advance(self, size: int) -> None:
         self.done += size
@@ -315,7 +321,7 @@ class Loader:
     def _load_base(self, base: Base, ahead: Ahead) -> None:
         name = layout.base_name(base.number)
         try:
-            self._load_base_file(base, name, self._read(name, ahead))
+            self._load_base_file(base, name, ahead)
         except CorruptFile as error:
             self._damaged_base(base, error)
         held = self.found.fold.data.held
@@ -324,10 +330,11 @@ class Loader:
             if epoch != DROPPED and partition not in held:
                 held[partition] = Fragment(epoch, 0)
 
-    def _load_base_file(self, base: Base, name: str, data: bytes) -> None:
+    def _load_base_file(self, base: Base, name: str, ahead: Ahead) -> None:
         wanted = frozenset(base.partitions)
-        sequence = 0
-        for each in block.scan(data, name):
+        sequence = size = 0
+        for each in self._read(name, ahead):
+            size = each.end
             if isinstance(each, Damage):
                 self._damaged_base(base, CorruptFile(name, each.reason, offset=each.offset))
                 continue
@@ -340,9 +347,9 @@ class Loader:
                 if isinstance(entry, MutationsEntry | FragmentEntry) and entry.partition in wanted:
                     self._apply(entry, name, each.offset)
             self._advance(each.end - each.offset)
-        if len(data) != base.size:
-            reason = f"{len(data)} bytes of {base.size} are there"
-            self._damaged_base(base, CorruptFile(name, reason, offset=len(data)))
+        if size != base.size:
+            reason = f"{size} bytes of {base.size} are there"
+            self._damaged_base(base, CorruptFile(name, reason, offset=size))
 
     def _damaged_base(self, base: Base, error: CorruptFile) -> None:
         if self.on_damage is OnDamage.REFUSE:
@@ -355,15 +362,16 @@ class Loader:
     def _load_segment(self, number: int, sequence: int, ahead: Ahead) -> None:
         """One that was synced, and has ended with this block."""
         name = layout.segment_name(number)
-        data = self._read(name, ahead)
-        for each in block.scan(data, name):
+        size = 0
+        for each in self._read(name, ahead):
+            size = each.end
             if isinstance(each, Block):
                 self._load_block(each, name, number)
             else:
                 self._damaged_log(number, CorruptFile(name, each.reason, offset=each.offset))
         if self.found.sequence != sequence:
             reason = f"it ends with block {self.found.sequence}, which is not the last one"
-            self._damaged_log(number, CorruptFile(name, reason, offset=len(data)))
+            self._damaged_log(number, CorruptFile(name, reason, offset=size))
 
     def _load_end(self, numbers: Sequence[int], ahead: Ahead) -> None:
         """The end of the log; it may be torn anywhere but in the heading of its first segment."""
@@ -387,8 +395,7 @@ class Loader:
 
     def _pieces(self, number: int, ahead: Ahead) -> Iterator[Piece]:
         name, synced = layout.segment_name(number), number != self.following
-        scanned = block.scan(self._read(name, ahead), name, synced=synced)
-        return (Piece(number, each) for each in scanned)
+        return (Piece(number, each) for each in self._read(name, ahead, synced=synced))
 
     def _may_be_torn(self, number: int, each: Block | Damage) -> bool:
         """Whether this is not what should follow, at a place where that may be."""
@@ -450,12 +457,13 @@ class Loader:
     def _entries(self, each: Block, name: str, kind: str, number: int) -> Sequence[Entry]:
         """Of a block; the first one of a file says which file it is."""
         read = entries.decode(each.body, name, each.offset)
-        identity = self.found.identity
-        wanted = FileEntry(
-            kind, number, identity.member, identity.partition_count, identity.replica_count
-        )
-        if each.offset == 0 and read[:1] != [wanted]:
-            raise ForeignFiles(name, f"it begins as {read[:1]}, not as {wanted}", offset=0)
+        if each.offset == 0:
+            identity = self.found.identity
+            wanted = FileEntry(
+                kind, number, identity.member, identity.partition_count, identity.replica_count
+            )
+            if read[:1] != [wanted]:
+                raise ForeignFiles(name, f"it begins as {read[:1]}, not as {wanted}", offset=0)
         return read
 
     def _apply(self, entry: Entry, name: str, offset: int) -> None:

@@ -8,12 +8,13 @@ it said (environment, or in the URI: `s3://bucket/path?region=…&endpoint_overr
 from __future__ import annotations
 
 import errno
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.storage.backup import files_at, readable
-from holdfast.storage.files import Readable
+from holdfast.storage.files import Readable, Stream
 from holdfast_spark.errors import OptionError
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class ArrowFiles:
         with self.system.open_input_stream(f"{self.root}/{name}") as stream:
             found: bytes = stream.read()
         return found
+
+    def open(self, name: str) -> Stream:
+        """From its beginning, once all of it is here."""
+        return io.BytesIO(self.read(name))
 
     def size(self, name: str) -> int:
         """Of a file."""

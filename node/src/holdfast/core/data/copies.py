@@ -177,7 +177,7 @@ class Copy:
 
     def recover(self, found: RecoveredFragment) -> None:
         """Take what the files have."""
-        self.fragment.load(found.entries)
+        self.fragment.load(found.records, found.locks)
         held, lineage = vector_of(found.stand.stand), lineage_of(found.stand.lineage)
         self.backup = Backup(found.index, held, lineage, dirty=not found.clean)
         self.journal.begin(lineage)

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappush
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from holdfast.core.stores.containers import Change, Container, restore
 from holdfast.core.stores.packing import pack, unpack
@@ -353,18 +353,29 @@ class Fragment:
             self.counter = number
         return applied
 
-    def load(self, entries: Sequence[Mutation]) -> None:
-        """Take whole records that files have kept. Strings, which most are, go in together."""
-        begins = not self.records and self.tree is None
-        plain = all(len(each) > FLAGS_AT and not each[FLAGS_AT] for _, each in entries)
-        if not (begins and plain):
-            for key, record in entries:
+    def load(self, records: dict[bytes, bytes], locks: Sequence[Mutation] = ()) -> None:
+        """Take whole records that files have kept. Where all are strings, as most are, the very
+        dictionary becomes this fragment's; in any case it is nobody else's any more."""
+        if self.records or self.tree is not None or not self._adopt(records):
+            for key, record in records.items():
                 self.apply(key, record)
-            return
-        self.records.update(entries)
-        self.used += sum(len(key) + len(each) + KEY_OVERHEAD for key, each in self.records.items())
-        newest = max((each[NUMBER_AT:VERSION_BYTES] for _, each in entries), default=b"")
+        for key, record in locks:
+            self.apply(key, record)
+
+    def _adopt(self, records: dict[bytes, bytes]) -> bool:
+        """Take strings that don't expire; False, and nothing has changed, if others are there."""
+        used, newest = len(records) * KEY_OVERHEAD, b""
+        for key, record in records.items():
+            if len(record) <= FLAGS_AT or record[FLAGS_AT]:
+                return False
+            used += len(key) + len(record)
+            number = record[NUMBER_AT:VERSION_BYTES]
+            if number > newest:
+                newest = number
+        self.records = cast("dict[bytes, Value]", records)
+        self.used += used
         self.counter = max(self.counter, int.from_bytes(newest, "big"))
+        return True
 
     def merge(self, key: bytes, record: bytes) -> bool:
         """Take a whole record, or that a key is gone, if it is newer than what is here."""

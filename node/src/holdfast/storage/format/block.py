@@ -25,13 +25,14 @@ Rules (`design/5`)
 
 What can go wrong
 -----------------
-Whatever is in a file, `scan` ends, takes no more memory than the file, and raises nothing but
+Whatever is in a file, `read` ends, takes no more memory than about the file, and raises nothing but
 `NewerFormat` where the first block is of a later version. A bad block is skipped by looking for the
 next good one; what was skipped is reported as a `Damage`.
 """
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ import lz4.block
 import zstandard
 
 from holdfast.errors import CorruptFile, LocalProtocolError, NewerFormat
+from holdfast.storage.files import Stream
 
 MAGIC: Final = b"HB"
 FORMAT_VERSION: Final = 1
@@ -51,6 +53,9 @@ HEADER_BYTES: Final = HEADER.size
 CHECKED_BYTES: Final = HEADER_BYTES - 4
 BLOCK_BYTES_MAX: Final = 1 << 30
 """Largest body, decoded. The largest request of a client is half of that (`design/4`)."""
+
+WINDOW_BYTES: Final = 256 << 10
+"""How much is read at once: it stays in the cache of the processor until it is taken apart."""
 
 _CHECKED: Final = struct.Struct(">2sBBIIIQQQ")
 _START: Final = MAGIC + bytes((FORMAT_VERSION,))
@@ -133,54 +138,106 @@ def decompress(packed: bytes, codec: int, raw: int) -> bytes:
     return packed
 
 
+class Window:
+    """The part of a stream that is looked at: whole blocks, and what has been read of the next one.
+
+    The memory is the same for all of a file, so that it is found in the processor's cache. What has
+    no end in it yet makes it longer, up to what is left of the stream.
+    """
+
+    def __init__(self, stream: Stream, size: int) -> None:
+        self.data = bytearray(size)
+        self.start = 0
+        """Where it begins, in the stream."""
+        self.done = 0
+        """How much of it nobody needs any more."""
+        self.end = 0
+        """How much there is in it."""
+        self._stream = stream
+        self._ended = False
+        self.more()
+
+    def more(self) -> bool:
+        """Drop what is done, and read on; False when there is nothing more."""
+        if self._ended:
+            return False
+        done, left = self.done, self.end - self.done
+        target = bytearray(2 * len(self.data)) if 2 * left > len(self.data) else self.data
+        with memoryview(self.data) as old, memoryview(target) as new:
+            new[:left] = old[done : self.end]
+            count = self._stream.readinto(new[left:])
+        self.data, self.start, self.done, self.end = target, self.start + done, 0, left + count
+        self._ended = count == 0
+        return not self._ended
+
+
 def scan(data: bytes, file: str, *, synced: bool = True) -> Iterator[Block | Damage]:
+    """Everything in these bytes of a file, as `read` finds it."""
+    return read(io.BytesIO(data), file, synced=synced)
+
+
+def read(
+    stream: Stream, file: str, *, synced: bool = True, window_bytes: int = WINDOW_BYTES
+) -> Iterator[Block | Damage]:
     """Everything in a file, in order: good blocks, and what lies between them. What was never
     synced may be torn at its beginning, so that no version can be read from it."""
-    if synced and data[:2] == MAGIC and len(data) > 2 and data[2] > FORMAT_VERSION:
-        reason = f"written in version {data[2]} of the format; this is version {FORMAT_VERSION}"
+    window = Window(stream, window_bytes)
+    while synced and window.end < len(_START) and window.more():
+        pass
+    if synced and window.data[:2] == MAGIC and window.end > 2 and window.data[2] > FORMAT_VERSION:
+        version = window.data[2]
+        reason = f"written in version {version} of the format; this is version {FORMAT_VERSION}"
         raise NewerFormat(file, reason, offset=0)
-    offset, end = 0, len(data)
-    while offset < end:
-        found = read_block(data, offset)
+    while True:
+        found = read_block(window, window.done)
         if isinstance(found, Block):
+            window.done = found.end - window.start
             yield found
-            offset = found.end
+        elif window.more():
+            pass
+        elif window.done < window.end:
+            window.done = next_good(window, window.done + 1)
+            yield Damage(found.offset, window.start + window.done, found.reason)
         else:
-            offset = next_good(data, offset + 1)
-            yield Damage(found.offset, offset, found.reason)
+            return
 
 
-def next_good(data: bytes, start: int) -> int:
-    """Where the next good block begins; the end of the file if there is none."""
-    offset = data.find(_START, start)
+def next_good(window: Window, offset: int) -> int:
+    """Where the next good block begins in what is left of a file; its end if there is none."""
+    offset = window.data.find(_START, offset, window.end)
     while offset >= 0:
-        if isinstance(read_block(data, offset), Block):
+        if isinstance(read_block(window, offset), Block):
             return offset
-        offset = data.find(_START, offset + 1)
-    return len(data)
+        offset = window.data.find(_START, offset + 1, window.end)
+    return window.end
 
 
-def read_block(data: bytes, offset: int) -> Block | Damage:
-    """The block that begins here, or why there is none."""
-    if len(data) - offset < HEADER_BYTES:
-        return Damage(offset, len(data), "the file ends within a header")
+def read_block(window: Window, offset: int) -> Block | Damage:
+    """The block that begins here, or why there is none, as far as the window goes."""
+    data, size, start = window.data, window.end, window.start
+    place = start + offset
+    if size - offset < HEADER_BYTES:
+        return Damage(place, start + size, "the file ends within a header")
     magic, version, codec, length, raw, count, sequence, stable, control, checksum = (
         HEADER.unpack_from(data, offset)
     )
     if magic != MAGIC or version != FORMAT_VERSION or codec not in _CODECS:
-        return Damage(offset, offset, f"no block begins with {data[offset : offset + 4].hex()}")
+        begins = data[offset : offset + 4].hex()
+        return Damage(place, place, f"no block begins with {begins}")
     begin = offset + HEADER_BYTES
     end = begin + length
-    if end > len(data):
-        return Damage(offset, len(data), f"a block of {length} bytes runs past the end of the file")
-    packed = data[begin:end]
-    if google_crc32c.extend(google_crc32c.value(data[offset : begin - 4]), packed) != checksum:
-        return Damage(offset, end, "the checksum is wrong")
+    if end > size:
+        reason = f"a block of {length} bytes runs past the end of the file"
+        return Damage(place, start + size, reason)
+    with memoryview(data) as view:
+        checked, packed = bytes(view[offset : begin - 4]), bytes(view[begin:end])
+    if google_crc32c.extend(google_crc32c.value(checked), packed) != checksum:
+        return Damage(place, start + end, "the checksum is wrong")
     try:
         body = decompress(packed, codec, raw)
     except (lz4.block.LZ4BlockError, zstandard.ZstdError, MemoryError) as error:
-        return Damage(offset, end, f"the body can't be decompressed: {error}")
-    return Block(offset, end, count, sequence, stable, control, body)
+        return Damage(place, start + end, f"the body can't be decompressed: {error}")
+    return Block(place, start + end, count, sequence, stable, control, body)
 
 
 def whole(data: bytes, file: str) -> Block:
