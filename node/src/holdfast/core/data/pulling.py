@@ -71,6 +71,7 @@ from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId
 
 PULL_AGAIN: Final = "pull again"
 NOWHERE: Final = (0, 0)
+PAGED: Final = (Way.MANY, Way.LEAVES, Way.WHOLE)
 LIGHT_MAX: Final = 32
 """How many more partitions are asked for at a time while the answers bring nothing."""
 MIGRATION_SHARE: Final = 10
@@ -317,6 +318,7 @@ class Pulling:
             self._take(holding, copy, incoming, plan.records)
             if plan.way in (Way.LEAVES, Way.WHOLE):
                 self._take_locks(holding, copy, incoming, plan.locks)
+            if plan.way in PAGED:
                 self._send(pull, SyncPull(pull.id, partition, copy.name, (), 0))
                 return
             if incoming.wanted:
