@@ -67,9 +67,10 @@ from holdfast.core.stores.fragment import Fragment
 from holdfast.core.stores.record import kind_of
 from holdfast.ids import MemberId, PartitionId
 
-PAGE_BYTES: Final = 1 << 16
+PAGE_BYTES = 1 << 16
 """A client that asks meanwhile waits for the pages that came before it: for those of as many
-partitions as are brought at a time."""
+partitions as are brought at a time. (Not final: what is, is written into compiled code, where no
+test could have smaller pages.)"""
 PLAN_BYTES: Final = 1 << 18
 """What a plan may carry itself of changed records."""
 ENTRY_BYTES: Final = 48
