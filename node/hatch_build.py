@@ -45,7 +45,6 @@ MODULES = (
     "core/guards.py",
     "core/joining.py",
     "core/leadership.py",
-    "core/locking.py",
     "core/mastership.py",
     "core/membership.py",
     "core/node.py",
