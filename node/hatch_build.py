@@ -65,7 +65,6 @@ MODULES = (
     "core/stores/replies.py",
     "core/stores/settings.py",
     "core/stores/space.py",
-    "core/table.py",
     "core/transition.py",
     "core/turns.py",
     "shell/driver.py",
