@@ -19,10 +19,15 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ASKED = "HOLDFAST_COMPILED"
 MODULES = (
     "core/context.py",
+    "core/data/checks.py",
     "core/data/copies.py",
     "core/data/gates.py",
+    "core/data/giving.py",
+    "core/data/holdings.py",
     "core/data/journal.py",
+    "core/data/memory.py",
     "core/data/plane.py",
+    "core/data/pulling.py",
     "core/data/replicas.py",
     "core/data/replication.py",
     "core/data/rounds.py",
@@ -32,9 +37,26 @@ MODULES = (
     "core/data/tickets.py",
     "core/data/vectors.py",
     "core/effects.py",
+    "core/election.py",
     "core/events.py",
+    "core/execution.py",
+    "core/forming.py",
+    "core/front/service.py",
+    "core/guards.py",
+    "core/joining.py",
+    "core/leadership.py",
+    "core/mastership.py",
+    "core/membership.py",
     "core/node.py",
     "core/outbox.py",
+    "core/participation.py",
+    "core/publication.py",
+    "core/quorums.py",
+    "core/rebalancing.py",
+    "core/requests.py",
+    "core/schedule.py",
+    "core/service.py",
+    "core/settlement.py",
     "core/stores/command.py",
     "core/stores/fragment.py",
     "core/stores/living.py",
@@ -43,6 +65,8 @@ MODULES = (
     "core/stores/replies.py",
     "core/stores/settings.py",
     "core/stores/space.py",
+    "core/transition.py",
+    "core/turns.py",
     "shell/driver.py",
     "storage/commit.py",
     "storage/engine.py",
@@ -53,7 +77,7 @@ MODULES = (
     "storage/writer.py",
     "wire/requests.py",
 )
-"""What a SET and a GET spend the core's time in, and what shares its classes."""
+"""What a SET, a GET and a migration spend the core's time in, and what shares its classes."""
 
 
 OPTIONS = ("--python-version", "3.11", "--ignore-missing-imports")

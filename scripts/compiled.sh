@@ -47,7 +47,7 @@ if ! has_compiler; then
     say "to have it: apt install gcc libc6-dev python3-dev (or your system's packages of them)"
     exit 0
 fi
-say "compiling the path of a command: half a minute"
+say "compiling the paths of a command and of a migration: a minute"
 rm -rf "$place" build/wheel
 mkdir -p build
 (cd node && HOLDFAST_COMPILED=1 "$python" -m hatchling build -t wheel -d ../build/wheel >../build/log 2>&1) || { cat build/log >&2; exit 1; }

@@ -23,6 +23,7 @@ from holdfast.core.messages import (
 )
 from holdfast.core.migrations import MigrationType, Move, Step
 from holdfast.core.node import Node
+from holdfast.core.versioning import LIGHT_TIMES
 from holdfast.ids import NO_INDEX, MemberId, Millis, Replicas, Term, Version
 from tests.core.harness import (
     A,
@@ -226,17 +227,32 @@ def test_step_without_destination_needs_nobody() -> None:
     assert ended(cluster)[:2] == ["success", "success"]
 
 
-@pytest.mark.parametrize("bound", [1, 2])
-def test_no_member_takes_part_in_more_than_its_bound(bound: int) -> None:
+def loads_of_a_join(*, bound: int, keys: int) -> list[int]:
+    """In how many migrations some member took part at a time, while a third one joined two."""
     cluster = Cluster(A, B, migrations_parallel_max=bound, partition_count=12)
     master = cluster.form()
+    for key in range(keys):
+        for owner in (A, B):
+            cluster.reply(owner, f"SET {key} v")  # it is one of the two; the other one says so
     cluster.start(c, initial=(address_of(A),))
     loads: list[int] = []
     for _ in range(3_000):
         cluster.run(1)
         loads += master.running_load().values()
-    assert max(loads) == bound
     cluster.settle()
+    return loads
+
+
+def test_migrations_that_move_nothing_are_begun_in_growing_numbers() -> None:
+    assert 3 < max(loads_of_a_join(bound=3, keys=0)) <= 3 * LIGHT_TIMES
+
+
+def test_no_member_takes_part_in_more_migrations_than_its_bound_while_they_move_data() -> None:
+    assert max(loads_of_a_join(bound=3, keys=600)) == 3
+
+
+def test_one_at_a_time_stays_one_whatever_it_moves() -> None:
+    assert max(loads_of_a_join(bound=1, keys=0)) == 1
 
 
 @pytest.mark.parametrize("level", [1, 2])

@@ -24,10 +24,10 @@ from holdfast.core.messages import (
     Request,
     RequestDone,
 )
-from holdfast.core.service import ASKS_REPEATS, DRAIN_REPEATS, ENDED_MAX
+from holdfast.core.service import ASKS_REPEATS, DRAIN_REPEATS, ENDED_MAX, LOOK_MS
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Drain, Kind
-from holdfast.ids import MemberId, Millis, Term
+from holdfast.ids import MemberId, Millis, Term, Version
 from tests.core.asking import DEMOTE, LEAVE, PROMOTE, held, outcome, view, with_lite
 from tests.core.harness import (
     A,
@@ -266,6 +266,37 @@ def test_departure_drains_first_and_nothing_is_lost() -> None:
     cluster.settle()
     assert [m.id for m in view(master).members] == [A, B]
     assert held(master, C) == 0
+
+
+def test_who_has_drained_says_for_a_moment_where_its_partitions_are() -> None:
+    """1. An application knows C as the owner.  2. C gives away all that it has.  3. It answers the
+    application nevertheless.  4. It leaves when that moment is over, and no later."""
+    cluster = Cluster(A, B, C, backup_count=0)
+    master = cluster.form()
+    linger = master.context.config.leave_linger_ms
+    cluster.ask(C, LEAVE)
+    cluster.run_until(lambda: held(master, C) == 0)
+    cluster.run(linger - 10)
+    assert cluster.stops == []
+    assert cluster.reply(C, "SET a 1").startswith(b"-MOVED ")
+    cluster.run(2 * LOOK_MS + 10)
+    assert cluster.stops == [C]
+
+
+def test_who_gets_a_partition_while_it_lingers_has_not_drained() -> None:
+    """Its time begins anew when that has gone as well."""
+    cluster = Cluster(A, B, C, backup_count=0)
+    master = cluster.form()
+    linger = master.context.config.leave_linger_ms
+    cluster.ask(C, LEAVE)
+    cluster.run_until(lambda: held(master, C) == 0)
+    cluster.run(linger // 2)
+    held_row = master.table.rows[0]
+    master.leadership.publisher.change(
+        [held_row.changed(Version(held_row.version + 1), (C, None, None), Term(1))]
+    )
+    cluster.run(linger)
+    assert cluster.stops == []
 
 
 @pytest.mark.parametrize("state", ["NO_MIGRATION", "FROZEN", "PASSIVE"])

@@ -35,7 +35,13 @@ def test_levels_below_three_have_one_version_and_one_migration(
 ) -> None:
     assert versions_are_global(level) is is_global
     assert one_at_a_time(level) is is_global
-    assert parallel_max(level, 10) == parallel
+    assert parallel_max(level, 10, 0) == parallel
+
+
+def test_what_moves_nothing_raises_the_bound_step_by_step_to_some_times_as_much() -> None:
+    assert [parallel_max(3, 10, light) for light in (0, 10, 11, 1_000)] == [10, 10, 11, 80]
+    assert parallel_max(2, 10, 1_000) == 1
+    assert parallel_max(3, 1, 1_000) == 1
 
 
 def test_level_three_raises_only_the_rows_that_change() -> None:

@@ -11,14 +11,16 @@ import pytest
 
 from holdfast.core import events
 from holdfast.core.config import Config
+from holdfast.core.data_messages import SyncEnd
 from holdfast.core.effects import Effect, Notice, NoticeKind
-from holdfast.core.messages import Ask, Message, Origin, Request
+from holdfast.core.messages import Ask, Message, Origin, Publication, Request
 from holdfast.core.node import Node
 from holdfast.core.states import ClusterState
 from holdfast.core.stores.settings import NameSettings
+from holdfast.core.table import Row
 from holdfast.core.views import NO_ENDPOINTS, Kind
 from holdfast.errors import MessageError
-from holdfast.ids import Address, Millis, PartitionId
+from holdfast.ids import Address, Millis, PartitionId, Term, Version
 from holdfast.shell.driver import Driver
 from holdfast.shell.identity import member_of
 from tests.shell.waiting import until
@@ -193,6 +195,16 @@ async def test_a_message_that_fits_no_state_is_lost(alone: Alone) -> None:
     alone.driver.give(events.Woke())
     await until(lambda: alone.driver.stats.refused_messages, "it is refused")
     alone.node.error = None
+    assert alone.driver.failure is None
+
+
+async def test_of_the_messages_of_one_tick_that_fits_no_state_is_lost_alone(alone: Alone) -> None:
+    bad = Publication(Term(1), 1, (Row(PartitionId(10_000), Version(1), ()),), ())
+    end = SyncEnd(1, PartitionId(0))
+    for message in (end, bad, end, bad):
+        alone.driver.receive(alone.node.origin, message)
+    await until(lambda: alone.driver.stats.refused_messages, "they are refused")
+    assert (alone.driver.stats.messages, alone.driver.stats.refused_messages) == (4, 2)
     assert alone.driver.failure is None
 
 

@@ -23,6 +23,7 @@ from holdfast.core.messages import (
     Request,
 )
 from holdfast.core.states import ClusterState
+from holdfast.core.versioning import light_max
 from holdfast.errors import InvariantViolated
 from holdfast.ids import MemberId, Millis, PartitionId, Term, Version
 from holdfast.sim.checkers.lineage import Lineage
@@ -314,7 +315,7 @@ def test_a_repeated_request_of_a_running_migration(scene: Scene) -> None:
 
 def test_too_many_migrations_at_a_member(scene: Scene) -> None:
     lead(scene)
-    limit = scene.world.config.migrations_parallel_max
+    limit = light_max(scene.world.config.migrations_parallel_max)
     fake(scene.a).load = {scene.id(scene.b): limit}
     scene.step(scene.a)
     fake(scene.a).load = {scene.id(scene.b): limit + 1}

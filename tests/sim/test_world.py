@@ -22,18 +22,21 @@ from holdfast.core.events import (
     ConfirmedDead,
     Continued,
     Event,
+    Gathered,
     Loaded,
     Persisted,
     Received,
     Started,
     Woke,
 )
-from holdfast.core.messages import Abort
+from holdfast.core.messages import Abort, PublicationAck
 from holdfast.core.views import View
 from holdfast.errors import InvariantViolated
 from holdfast.ids import Address, Millis, Term
 from holdfast.sim.network import NetworkOptions
 from holdfast.sim.process import Process
+from holdfast.sim.received import received_in
+from holdfast.sim.story import format_event
 from holdfast.sim.surroundings import Shell
 from holdfast.sim.triggers import Blow, Moment, Trigger
 from holdfast.sim.world import World
@@ -74,6 +77,25 @@ def test_a_message_arrives_by_the_wire_with_its_origin() -> None:
     run(world)
     (event,) = seen(b, Received)
     assert event == Received(a.node.origin, Abort("r", Term(1)))
+
+
+def test_what_arrives_within_a_turn_is_looked_at_together() -> None:
+    world = make_world(shell=Shell(turn_us=5_000))
+    a, b = start(world)
+    confirmed = [Send(b.site.address, PublicationAck(Term(1), number)) for number in range(2)]
+    fake(a).script = [[], [*confirmed, send_to(b), *confirmed[:1]]]
+    wake(world, a)
+    wake(world, a)
+    run(world)
+    (together,) = seen(b, Gathered)
+    assert received_in(together) == tuple(
+        Received(a.node.origin, each.message) for each in confirmed
+    )
+    assert [each for event in seen(b, Received) for each in received_in(event)] == [
+        Received(a.node.origin, message) for message in (Abort("r", Term(1)), confirmed[0].message)
+    ]
+    assert received_in(Woke()) == ()
+    assert "PublicationAck" in format_event(together)
 
 
 def test_a_message_to_nobody_is_lost() -> None:

@@ -139,16 +139,30 @@ def test_copy_on_another_history_is_compared_whatever_it_claims() -> None:
 
 def test_changes_that_are_too_many_for_a_plan_come_page_by_page() -> None:
     cluster = grid(A, B, C, backup_bytes_max=SMALL)
-    assert cluster.reply(A, "SET k v") == b"+OK\r\n"
+    assert cluster.reply(A, "SET k v", "SET kept v") == b"+OK\r\n" * 2
     cluster.drops = [to(C, BackupFrame)]
     for number in range(3):
         cluster.command(A, f"SET big{number} {'x' * 150_000}", session=9)
         cluster.run(3)
+    cluster.command(A, "DEL k", session=9)
+    cluster.run(3)
     cluster.drops = []
     write(cluster, "last")
     cluster.run(600)
-    assert ways(cluster, C) == [Way.LEAVES]
-    assert cluster.value(C, "big2") == cluster.value(A, "big2")
+    assert ways(cluster, C) == [Way.MANY]
+    assert [pull.position for pull in cluster.messages(SyncPull)] == [0, 1, 2, 3]
+    assert cluster.value(C, "k") is None
+    assert cluster.content(C) == cluster.content(A)
+
+
+def test_changes_in_pages_take_a_permit() -> None:
+    cluster = owner(backup_bytes_max=SMALL, syncs_parallel_max=0)
+    before = cluster.copy(A).standing().stand
+    for number in range(3):
+        write(cluster, f"big{number}", value="x" * 150_000)
+    point = (before.epoch, before.counter)
+    sure = Claimed(DEFAULT, point, point, empty=False, digest=b"")
+    assert [plan.reason for plan in asked(cluster, ask(cluster, sure))] == ["no permit"]
 
 
 # Permits ------------------------------------------------------------------------------------------

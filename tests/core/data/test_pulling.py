@@ -21,7 +21,7 @@ from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.stores.settings import NameSettings
 from holdfast.ids import NO_INDEX, Address, MemberId
 from tests.core.data.grid import BOTH, SMALL, Grid, P, grid, miss, moved, to, ways, write
-from tests.core.harness import A, B, C, address_of, member
+from tests.core.harness import A, B, C, Cluster, address_of, member
 
 NO_JOURNAL = replace(BOTH, journal_entries=0)
 
@@ -436,3 +436,28 @@ def test_a_new_owner_is_asked_at_once_whatever_the_last_one_was_asked() -> None:
     cluster.drops = [to(C, BackupFrame)]
     cluster.place(A, B, C)
     assert len(cluster.messages(SyncAsk, to=A)) == 1
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_answers_that_bring_nothing_let_more_be_asked_at_a_time(*, changed: bool) -> None:
+    """B comes back from its files, and is a backup of everything; or something was written to each
+    partition meanwhile."""
+    cluster = Cluster(
+        A, B, C, partition_count=12, backup_count=2, unnamed=BOTH, syncs_parallel_max=1
+    )
+    cluster.form(persistent=True)
+    keys = [f"SET {number} v" for number in range(100)]
+    for owner in (A, B, C):
+        cluster.reply(owner, *keys)
+    cluster.settle()
+    cluster.crash(B)
+    cluster.run_until(lambda: not any(B in row.replicas for row in cluster.nodes[A].table.rows))
+    if changed:
+        for owner in (A, C):
+            cluster.reply(owner, *keys)
+    node = cluster.start(member(B, 2, persistent=True))
+    most = 0
+    for _ in range(4_000):
+        cluster.run(1)
+        most = max(most, len(node.data.pulling.pulls))
+    assert most == 1 if changed else most > 1

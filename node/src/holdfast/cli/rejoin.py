@@ -51,7 +51,7 @@ from holdfast.shell.lifecycle import LOOKS
 MEMBERS: Final = 4
 HOST: Final = "127.0.0.1"
 BATCH: Final = 1_000
-LOOK_SECONDS: Final = 0.02
+LOOK_SECONDS: Final = 0.005
 LIMIT_SECONDS: Final = 900.0
 CONFIG: Final = """
 [unnamed]
@@ -320,7 +320,7 @@ def bench() -> None:
 @bench_app.command("rejoin")
 def rejoin_command(
     *,
-    entries: Annotated[int, typer.Option(min=10, help="Keys.")] = 400_000,
+    entries: Annotated[int, typer.Option(min=10, help="Keys.")] = 2_000_000,
     value_bytes: Annotated[int, typer.Option(min=16, help="Length of each value.")] = 1_000,
     output: OutputOption = Output.TEXT,
 ) -> None:

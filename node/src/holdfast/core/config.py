@@ -75,9 +75,13 @@ class Config:
     stamp_check_ms: Millis = Millis(15_000)
     """How often stamps are compared (`design/3` §2)."""
     migrations_parallel_max: int = 10
-    """Migrations in which one member takes part at a time (seed 001 §2.2)."""
+    """Migrations in which one member takes part at a time (seed 001 §2.2); more of them if they
+    turn out to move nothing (`docs/adr/0038`)."""
     migration_timeout_ms: Millis = Millis(30_000)
     """When a master gives up a migration whose owner says nothing, although it lives."""
+    leave_linger_ms: Millis = Millis(300)
+    """How long a member that leaves, and has given away all that it had, tells applications where
+    that is now (`docs/adr/0039`)."""
     rejoin_grace_ms: Millis = Millis(30_000)
     """How long a member that went without leave is expected before its copies are made anew."""
     stable_repair_after_ms: Millis | None = None

@@ -65,6 +65,14 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class Gathered:
+    """Messages of one turn that may be looked at together, in the order of their arrival
+    (`turns`)."""
+
+    received: tuple[Received, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Woke:
     """The time that `Node.wake_at` named has come (or any other reason to look at the clock)."""
 
@@ -146,6 +154,7 @@ Event = (
     | Disconnected
     | Started
     | Received
+    | Gathered
     | Woke
     | Continued
     | Persisted

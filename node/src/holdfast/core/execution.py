@@ -11,7 +11,10 @@ Rules (seed 002 §2.1; seed 001 §2.2; `design/3` §3)
 5. A migration that fails before the commit (refused, a participant left, time is up) also gets
    version + 2, so that no late message of it can find its version again.
 6. Of several destinations, the new owner is asked last; see "What can go wrong".
-7. A step that gives up a copy waits until everyone who keeps one has confirmed the row that says
+7. At most `migrations_parallel_max` at a time for each member, which bounds what moves at a time.
+   Where as many as these have ended one after the other and moved nothing, as the destinations had
+   it all, one more is begun after each, up to some times as many; one that moves data ends that.
+8. A step that gives up a copy waits until everyone who keeps one has confirmed the row that says
    so: who has not heard of it may not have begun to hold the partition.
 
 A failed migration, a change of the members or of the state cancels what has not begun
@@ -19,7 +22,7 @@ A failed migration, a change of the members or of the state cancels what has not
 
 States
 ------
-             rule 7 holds            ready         each destination in turn      all confirmed
+             rule 8 holds            ready         each destination in turn      all confirmed
     WAITING ─────────────► COPYING ────► COMMITTING ────────────────────────► (published, +1)
        │                       │               │
        │      time is up, left │ refused       │ a destination left
@@ -128,6 +131,8 @@ class Execution:
         self.failed = False
         """Whether a migration failed since the last look: time to plan afresh."""
         self._sequence = 0
+        self._light = 0
+        """How many migrations of this plan ended one after the other that moved nothing."""
 
     def begin(self) -> None:
         """A mastership begins, or ends: nothing runs."""
@@ -145,7 +150,8 @@ class Execution:
         assert view is not None
         if one_at_a_time(view.level) and not (self.publisher.is_quiet() and not self.running):
             return
-        bound = parallel_max(view.level, self.context.config.migrations_parallel_max)
+        configured = self.context.config.migrations_parallel_max
+        bound = parallel_max(view.level, configured, self._light)
         for partition, step, party in self.schedule.start(bound):
             self._start(view.term, partition, step, party)
             if one_at_a_time(view.level):
@@ -181,7 +187,7 @@ class Execution:
             self._commit_next(running, Word.READY)
 
     def _is_safe(self, migration: Migration) -> bool:
-        """Whether there are copies enough without those who have not heard of theirs (rule 7)."""
+        """Whether there are copies enough without those who have not heard of theirs (rule 8)."""
         after = [member for member in migration.after if member is not None]
         if len(after) >= sum(member is not None for member in migration.before):
             return True
@@ -226,6 +232,7 @@ class Execution:
         if running.uncommitted and running.uncommitted[0] == sender:
             running.uncommitted = running.uncommitted[1:]
             self.progress.moved += message.taken
+            self._light = 0 if message.taken else self._light + 1
             self._commit_next(running)
 
     # Ending ---------------------------------------------------------------------------------------
@@ -268,6 +275,7 @@ class Execution:
         """A plan of so many steps was made: what ended before it is none of it."""
         if count:
             self.progress = Progress(len(self.running) + count)
+            self._light = 0
 
     def cancel(self) -> None:
         """Forget what has not begun."""

@@ -13,6 +13,8 @@ Rules (`design/3` §11: every step of a protocol is a crash point)
   does what follows. So nothing depends on having seen an event at the right moment, and a lost
   message costs time, never correctness.
 * What a node sends to itself is handled in the same step.
+* Messages of one turn that are about single partitions may come as one event: each is handled as if
+  it were alone, and the machines look once (`turns`).
 
 States
 ------
@@ -98,13 +100,12 @@ from holdfast.core.participation import Part, Participation
 from holdfast.core.requests import Requests
 from holdfast.core.serving import Serving
 from holdfast.core.table import Table
+from holdfast.core.turns import QUIET
 from holdfast.core.views import Member, View
-from holdfast.errors import LocalProtocolError
+from holdfast.errors import LocalProtocolError, RemoteProtocolError
 from holdfast.ids import MemberId, Millis, PartitionId
 
 ROUNDS_MAX: Final = 64
-QUIET: Final = frozenset((events.Commanded, BackupAck, BackupFrame, Forward, Forwarded, SyncPull))
-"""Events and messages of the data plane alone."""
 Handler = Callable[..., object]
 
 
@@ -136,6 +137,8 @@ class Node:
             )
         )
         self.started = False
+        self.refused: list[str] = []
+        """Which of the messages of the last step fitted no state of this node, and why."""
         self._quiet_until = NEVER
         """The data plane may be on its own for so long, unless a deadline comes first."""
         self._seen: View | None = None
@@ -146,6 +149,7 @@ class Node:
         return {
             events.Started: self._on_started,
             events.Received: self._on_received,
+            events.Gathered: self._on_gathered,
             events.Woke: lambda _: None,
             events.Continued: lambda _: self.leadership.on_continued(),
             events.Loaded: self._on_loaded,
@@ -387,6 +391,19 @@ class Node:
 
     def _on_received(self, event: events.Received) -> None:
         self._dispatch(event.origin, event.message)
+
+    def _on_gathered(self, event: events.Gathered) -> None:
+        """One message after the other; one that can't be is left out, like one that was lost."""
+        self.refused = []
+        for received in event.received:
+            try:
+                check_event(received, self.context)
+            except RemoteProtocolError as error:
+                self.refused.append(error.message)
+                continue
+            self._on_received(received)
+            self._deliver_loopback()
+            self.data.look_anew()
 
     def _dispatch(self, origin: Origin, message: object) -> None:
         self._handlers[type(message)](origin, message)

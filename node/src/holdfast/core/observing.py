@@ -176,7 +176,7 @@ def report(node: Node, now: Millis) -> Report:
         version=0 if view is None else view.version,
         stamp=node.table.stamp,
         unready=unready(node, now),
-        troubles=tuple(_troubles(node, now)),
+        troubles=tuple(troubles(node, now)),
         places=tuple(_places(node)),
         pending=pending_change(node),
         warnings=warnings(node),
@@ -224,7 +224,8 @@ def _kept(holding: Holding, row: Row, index: int) -> int:
     return sum(held.at(index) for held in helds if held.epoch == row.reign)
 
 
-def _troubles(node: Node, now: Millis) -> Iterator[str]:
+def troubles(node: Node, now: Millis) -> Iterator[str]:
+    """What keeps the cluster from being safe, as far as this member is concerned."""
     waiting = len(node.data.replication.barriers)
     if waiting:
         yield f"{waiting} new owners wait for their backups"

@@ -11,7 +11,8 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   a retry is safe.
 * A *demotion* and a *departure* drain first, where the state moves data: the member is marked in
   the view, gets no partition any more, and its own move away. When it holds no index it becomes
-  lite, or is taken out. The mark lasts as long as its request is repeated: when the asker gave up,
+  lite; or is taken out, after the moment in which applications learn from it where all that is now
+  (`docs/adr/0039`). The mark lasts as long as its request is repeated: when the asker gave up,
   the member takes partitions again, or is marked for the other one of the two.
 * Where the state moves nothing a departure is taken out at once; its copies elsewhere are in sync.
   The master takes itself out last of all, and leads that view until it is committed. The last data
@@ -92,6 +93,8 @@ class Service:
         self._drain_asked_at: dict[tuple[MemberId, Drain], Millis] = {}
         self._draining: dict[MemberId, tuple[Origin, Request]] = {}
         """What members that drain have asked last."""
+        self._emptied: dict[MemberId, Millis] = {}
+        """Since when members that leave have nothing left."""
         self._ended: dict[str, str] = {}
         """Changes that were given up, with the reason: a repetition must not open them again."""
 
@@ -102,6 +105,7 @@ class Service:
         self._ended = {}
         self._drain_asked_at = {}
         self._draining = {}
+        self._emptied = {}
         self.transition.drop()
 
     def withdrawn(self) -> None:
@@ -208,7 +212,7 @@ class Service:
                 leaving = replace(member, drain=Drain.LEAVING)
                 self.mastership.change(view.with_changed(leaving))
                 return False
-            if not self._is_empty(member.id):
+            if not self._has_lingered(member.id):
                 return False
         self.mastership.change(view.without_member(member.id))
         return True
@@ -244,6 +248,15 @@ class Service:
 
     def _is_empty(self, member: MemberId) -> bool:
         return all(member not in row.replicas for row in self.context.table.rows)
+
+    def _has_lingered(self, member: MemberId) -> bool:
+        """Whether it had nothing left for so long that applications know where all of it is. One
+        that is gone at once is dialled in vain by all who have not asked for the new owners yet."""
+        if not self._is_empty(member):
+            self._emptied.pop(member, None)
+            return False
+        since = self._emptied.setdefault(member, self.context.now)
+        return self.context.now >= since + self.context.config.leave_linger_ms
 
     # State and level ------------------------------------------------------------------------------
 
@@ -311,10 +324,12 @@ class Service:
     def _look_at_drained(self) -> None:
         """Whoever has nothing left need not ask once more."""
         timers, now = self.context.timers, self.context.now
+        if timers.due(LOOK_AT_DRAINED, now):
+            self._decide_drained(now)
         if self._draining and not timers.running(LOOK_AT_DRAINED):
             timers.set(LOOK_AT_DRAINED, now + LOOK_MS)
-        if not timers.due(LOOK_AT_DRAINED, now):
-            return
+
+    def _decide_drained(self, now: Millis) -> None:
         lately = now - ASKS_REPEATS * self.context.config.retry_ms
         for member, (origin, request) in tuple(self._draining.items()):
             if self._drain_asked_at[member, DRAINS[request.ask]] < lately:

@@ -38,6 +38,9 @@ LEVEL_PROMOTION: Final = 2
 LEVEL_PARTITION_VERSIONS: Final = 3
 """First level with per-partition versions (seed 001, "since 4.1")."""
 
+LIGHT_TIMES: Final = 8
+"""Migrations that move nothing take so many times less of a member (`docs/adr/0038`)."""
+
 
 def versions_are_global(level: int) -> bool:
     """Whether the table has one version (levels 1 and 2)."""
@@ -93,9 +96,17 @@ def decided(table: Table, level: int, row: Row) -> tuple[Row, ...]:
     )
 
 
-def parallel_max(level: int, configured: int) -> int:
-    """How many migrations one member may take part in (seed 001 §2.1, §2.2)."""
-    return 1 if versions_are_global(level) else configured
+def parallel_max(level: int, configured: int, light: int) -> int:
+    """How many migrations one member may take part in (seed 001 §2.1, §2.2), when so many of them
+    have ended one after the other that moved nothing."""
+    if versions_are_global(level):
+        return 1
+    return min(max(light, configured), light_max(configured))
+
+
+def light_max(configured: int) -> int:
+    """The same of migrations that move nothing. Whoever wants one at a time gets one at a time."""
+    return configured if configured == 1 else configured * LIGHT_TIMES
 
 
 def one_at_a_time(level: int) -> bool:

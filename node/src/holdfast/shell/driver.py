@@ -3,8 +3,8 @@
 Rules (`design/2` "The life of a SET", `core.effects`)
 ------------------------------------------------------
 * Whatever sockets deliver in one tick of the event loop is collected; then comes one *turn*. In it
-  the node gets each message, then the commands of all clients as one event, so that what they
-  change goes to each backup in one frame.
+  the node gets the messages, those about single partitions together (`core.turns`), then the
+  commands of all clients as one event, so that what they change goes to each backup in one frame.
 * Effects are carried out in the order in which the node gave them. What goes to sockets is written
   once a turn, joined.
 * What must be kept is given to the files at the end of the turn, as one block, when what may leave
@@ -52,6 +52,7 @@ from holdfast.core.effects import (
 )
 from holdfast.core.messages import Message, Origin, Request
 from holdfast.core.node import Node
+from holdfast.core.turns import in_turns
 from holdfast.errors import DiskFailed, RemoteProtocolError
 from holdfast.ids import Address, Millis
 
@@ -311,7 +312,7 @@ class Driver:
             self._wall_at = now + WALL_EVERY_MS
             self.node.data.wall_offset = self.clock.wall() - now
             self.on_second()
-        for event in waiting.happened:
+        for event in in_turns(waiting.happened):
             self._step(event, now)
         if waiting.batches:
             self._step(events.Commanded(tuple(waiting.batches)), now)
@@ -326,10 +327,16 @@ class Driver:
         try:
             effects = self.node.step(event, now)
         except RemoteProtocolError as error:
-            self.stats.refused_messages += 1
-            LOG.warning("a message was refused: %s", error.message)
+            self._refuse(error.message)
             return
+        if type(event) is events.Gathered:
+            for message in self.node.refused:
+                self._refuse(message)
         self._carry_out(effects)
+
+    def _refuse(self, reason: str) -> None:
+        self.stats.refused_messages += 1
+        LOG.warning("a message was refused: %s", reason)
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:

@@ -182,6 +182,9 @@ class Options:
     migration_timeout_ms: Span = core_option(
         CORE.migration_timeout_ms, "before a migration of which nothing is heard is given up"
     )
+    leave_linger_ms: Annotated[int, Meta(ge=0)] = core_option(
+        CORE.leave_linger_ms, "how long one that leaves says where what it had is, before it goes"
+    )
     rejoin_grace_ms: Annotated[int, Meta(ge=0)] = core_option(
         CORE.rejoin_grace_ms, "how long a member that went without leave is expected back"
     )

@@ -124,7 +124,7 @@ def draw_options(seed: int, rng: random.Random) -> Options:
         sites=sites,
         config=draw_data(chance, draw_config(rng, sites)),
         network=draw_network(rng),
-        shell=replace(draw_shell(rng), lazy_us=draw_laziness(seed)),
+        shell=replace(draw_shell(rng), lazy_us=draw_laziness(seed), turn_us=draw_turns(seed)),
         faults=draw_mix(rng, FAULTS),
         fault_gap_ms=rng.choice((400, 1_000, 2_500, 6_000)),
         asks=draw_mix(rng, ASKS),
@@ -242,6 +242,11 @@ def draw_network(rng: random.Random) -> NetworkOptions:
 def draw_laziness(seed: int) -> int:
     """Of the disks; drawn apart, so that all else is as it was."""
     return random.Random(f"disks of {seed}").choice((0, 0, 300, 1_000)) * MILLISECOND
+
+
+def draw_turns(seed: int) -> int:
+    """How long processes collect messages; drawn apart, too."""
+    return random.Random(f"turns of {seed}").choice((0, 0, 300, 3_000))
 
 
 def draw_shell(rng: random.Random) -> Shell:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.core.effects import Effect
-from holdfast.core.events import Event
+from holdfast.core.events import Event, Received
 from holdfast.core.messages import Fragment
 from holdfast.core.table import Row
 from holdfast.core.views import Kind, Member, View
@@ -75,6 +75,8 @@ class Process:
     paused: bool = False
     inbox: deque[Event] = field(default_factory=deque)
     """What arrives while it is paused."""
+    arrived: list[Received] = field(default_factory=list)
+    """What has come since its last turn."""
     wake_due: int | None = None
     """The moment for which a wake-up is in the queue of the world."""
     trigger: Trigger | None = None

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from holdfast.core.effects import Effect
-from holdfast.core.events import Event, Received
+from holdfast.core.events import Event, Gathered, Received
 from holdfast.core.messages import Migration, Origin
 from holdfast.core.table import Row
 from holdfast.core.views import Member, View
@@ -62,6 +62,8 @@ def format_event(event: Event) -> str:
     """What came in."""
     if isinstance(event, Received):
         return f"← {describe(event.message)} from {describe(event.origin)}"
+    if isinstance(event, Gathered):
+        return "\n".join(f"{format_event(each)}" for each in event.received)
     return f"· {describe(event)}"
 
 

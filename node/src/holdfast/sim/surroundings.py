@@ -40,6 +40,8 @@ class Shell:
     lazy_us: int = 0
     """How long data may be persisted without being stable (`everysec`); 0 for never. Then the end
     of a process loses nothing, and the end of its power what was not stable."""
+    turn_us: int = 0
+    """How long a process collects what arrives before it looks at it; 0 for not at all."""
     load_us: int = 0
     """Longest time to load what was persisted."""
     wake_late_us: int = 0

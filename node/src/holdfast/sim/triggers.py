@@ -14,7 +14,8 @@ from enum import Enum, auto
 from typing import Final
 
 from holdfast.core.effects import Effect, Persist, Send
-from holdfast.core.events import Event, Received
+from holdfast.core.events import Event
+from holdfast.sim.received import received_in
 
 
 class Moment(Enum):
@@ -62,7 +63,7 @@ class Trigger:
     def _places(self, event: Event, effects: Sequence[Effect]) -> list[int]:
         match self.moment:
             case Moment.RECEIVES:
-                if isinstance(event, Received) and type(event.message).__name__ == self.kind:
+                if any(type(each.message).__name__ == self.kind for each in received_in(event)):
                     return list(range(len(effects) + 1))
                 return []
             case Moment.ANYTHING:

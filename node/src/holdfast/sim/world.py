@@ -59,6 +59,7 @@ from holdfast.core.events import (
 )
 from holdfast.core.messages import Message
 from holdfast.core.node import Node
+from holdfast.core.turns import in_turns
 from holdfast.errors import HoldfastError, InvariantViolated, RemoteProtocolError
 from holdfast.ids import Address, Millis
 from holdfast.sim.clocks import Clock
@@ -429,7 +430,19 @@ class World(Timeline):
         except RemoteProtocolError:
             self.marks["damaged frames refused"] += 1
             return
-        self.give(process, Received(origin, message))
+        received = Received(origin, message)
+        if not self.shell.turn_us:
+            self.give(process, received)
+            return
+        if not process.arrived:
+            self.plan(self.shell.turn_us, self._turn, process)
+        process.arrived.append(received)
+
+    def _turn(self, process: Process) -> None:
+        """What arrived since the last one, as the shell of a real member gives it."""
+        arrived, process.arrived = process.arrived, []
+        for event in in_turns(arrived):
+            self.give(process, event)
 
     def _sync_later(self, process: Process, sequence: int) -> None:
         disk = process.site.disk

@@ -6,7 +6,8 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
   is an owner that comes back and may have lost its end: its backups give it what they have beyond
   that, if they are sure of it (`pulling`).
 * For each fragment the cheapest way that is known to be enough: *nothing* where the copy stands on
-  my history where I stand; *changes* where the journal reaches back to where it is sure of; else
+  my history where I stand; *changes* where the journal reaches back to where it is sure of, in
+  pages if they are *many*; else
   the *leaves* in which the trees differ; *whole* where it has nothing.
 * A plan is made after everything that was written before it has gone into the streams, so that what
   comes after the plan's vector comes by stream.
@@ -63,11 +64,13 @@ from holdfast.core.data_messages import (
 )
 from holdfast.core.messages import Origin
 from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.record import kind_of
 from holdfast.ids import MemberId, PartitionId
 
-PAGE_BYTES: Final = 1 << 16
+PAGE_BYTES = 1 << 16
 """A client that asks meanwhile waits for the pages that came before it: for those of as many
-partitions as are brought at a time."""
+partitions as are brought at a time. (Not final: what is, is written into compiled code, where no
+test could have smaller pages.)"""
 PLAN_BYTES: Final = 1 << 18
 """What a plan may carry itself of changed records."""
 ENTRY_BYTES: Final = 48
@@ -92,6 +95,8 @@ class Gift:
     """Whether it takes more than the plan, and so a permit."""
     keys: dict[bytes, Sequence[tuple[int, bytes]]] = field(default_factory=dict)
     """By fragment: what lies in the leaves that differ, or everything, with its leaf."""
+    changed: dict[bytes, Mutations] = field(default_factory=dict)
+    """By fragment: of what goes in pages, what the journal names."""
 
 
 class Giving:
@@ -194,12 +199,12 @@ class Giving:
             for claim in (claims.get(copy.name) or unknown(copy.name),)
             if not gift.back or is_beyond(holding, copy, claim)
         ]
-        quick = [self._by_numbers(copy, claim) for copy, claim in pairs]
+        quick = [self._by_numbers(gift, copy, claim) for copy, claim in pairs]
         rest = [claim for (_, claim), done in zip(pairs, quick, strict=True) if done is None]
-        gift.paged = bool(rest)
+        gift.paged = bool(rest or gift.changed)
         if not all(claim.empty or claim.digest for claim in rest):
             gift.plan = replace(plan, reason="it takes digests", compares=True)
-        elif rest and self._permits_left() <= 0:
+        elif gift.paged and self._permits_left() <= 0:
             gift.plan = replace(plan, reason="no permit")
         else:
             fragments = tuple(
@@ -228,7 +233,7 @@ class Giving:
         every = all(kind.backups >= index for kind in (config.unnamed, *config.names.values()))
         return every and all(copy.is_sound() for copy in holding)
 
-    def _by_numbers(self, copy: Copy, claim: Claimed) -> FragmentPlan | None:
+    def _by_numbers(self, gift: Gift, copy: Copy, claim: Claimed) -> FragmentPlan | None:
         """The plan, if it follows from where the copy stands."""
         stand, depth = copy.standing(), copy.fragment.settings.merkle_depth
         known = Known(Point(*claim.whole), Point(*claim.reached))
@@ -236,8 +241,17 @@ class Giving:
             return None
         if known.whole.counter == stand.stand.counter:
             return FragmentPlan(stand, Way.NOTHING, (), (), (), depth)
-        changed = self._changes(copy, known)
-        return None if changed is None else FragmentPlan(stand, Way.CHANGES, changed, (), (), depth)
+        missed = copy.journal.since(known)
+        if isinstance(missed, Gap) or any(not key for key, _ in missed):
+            return None  # the empty key stands for all of them: it was EMPTIED
+        changed = {(key, kind_of(record)): (key, record) for key, record in missed}
+        records, taken = changes_in(copy.fragment, tuple(changed.values()), PLAN_BYTES)
+        if taken == len(changed):
+            return FragmentPlan(stand, Way.CHANGES, records, (), (), depth)
+        if claim.empty:
+            return None  # there is nothing to spare
+        gift.changed[copy.name] = tuple(changed.values())
+        return FragmentPlan(stand, Way.MANY, (), (), (), depth)
 
     def _by_content(self, gift: Gift, copy: Copy, claim: Claimed) -> FragmentPlan:
         stand, fragment = copy.standing(), copy.fragment
@@ -249,14 +263,6 @@ class Giving:
         leaves = differing_leaves(fragment, claim.digest)
         gift.keys[copy.name] = sorted(keys_in(fragment, frozenset(leaves), depth))
         return FragmentPlan(stand, Way.LEAVES, (), locks, leaves, depth)
-
-    def _changes(self, copy: Copy, known: Known) -> Mutations | None:
-        missed = copy.journal.since(known)
-        if isinstance(missed, Gap) or any(not key for key, _ in missed):
-            return None  # the empty key stands for all of them: it was EMPTIED
-        records = changes_of(copy.fragment, missed)
-        size = sum(len(key) + len(record) for key, record in records)
-        return records if size <= PLAN_BYTES else None
 
     # Pages ----------------------------------------------------------------------------------------
 
@@ -283,6 +289,8 @@ class Giving:
         self.context.send(origin.address, page)
 
     def _page(self, pull: SyncPull, fragment: Fragment, gift: Gift) -> SyncPage:
+        if pull.name in gift.changed:
+            return changes_page(pull, fragment, gift.changed[pull.name])
         keys = gift.keys.get(pull.name, ())
         if keys and keys[0][0] < 0:
             return whole_page(pull, fragment, keys)
@@ -369,6 +377,30 @@ def past_page(pull: SyncPull, journal: Journal) -> SyncPage:
     return SyncPage(
         pull.id, pull.partition, pull.name, pull.position, mutations, (), (), following, past=True
     )
+
+
+def changes_in(
+    fragment: Fragment, changed: Sequence[tuple[bytes, bytes]], size_max: int
+) -> tuple[Mutations, int]:
+    """What has become of these, as far as it fits, but of one at least; and of how many."""
+    found: list[tuple[bytes, bytes]] = []
+    size = taken = 0
+    for mutation in changed:
+        now = changes_of(fragment, (mutation,))
+        size += sum(len(key) + len(record) for key, record in now)
+        if size > size_max and found:
+            break
+        found.extend(now)
+        taken += 1
+    return tuple(found), taken
+
+
+def changes_page(pull: SyncPull, fragment: Fragment, changed: Mutations) -> SyncPage:
+    """Records of what the journal names, from a position on, as many as fit."""
+    records, taken = changes_in(fragment, changed[pull.position :], PAGE_BYTES)
+    end = pull.position + taken
+    following = end if end < len(changed) else 0
+    return SyncPage(pull.id, pull.partition, pull.name, pull.position, records, (), (), following)
 
 
 def whole_page(pull: SyncPull, fragment: Fragment, keys: Sequence[tuple[int, bytes]]) -> SyncPage:

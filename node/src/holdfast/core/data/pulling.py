@@ -15,9 +15,11 @@ Rules
   while records are under way is remembered (`stores.incoming`), so the order does not matter.
 * A fragment is up to date with the vector at which its plan was made, once all pages are here, plus
   the mutations that came in the stream. If any of those was missed, it is dirty still (`vectors`).
-* At most `syncs_parallel_max` partitions are asked for at a time (and as many recalled, see below),
-  and a backup's partition once an interval and reign: a new owner has not been asked yet. A
-  migration's as often as it takes.
+* At most `syncs_parallel_max` partitions are asked for at a time (and as many recalled, see below);
+  after each answer that brings nothing one more of those of which I am sure where I stand, until
+  an answer brings something: what has nothing yet will take pages. A backup's partition
+  is asked for once an interval and reign: a new owner has not been asked yet. A migration's is as
+  often as it takes.
 
 * Where somebody follows a fragment's changes the owner's journal comes last, and joins what was
   heard since the plan: readers go on here without a gap.
@@ -69,6 +71,9 @@ from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId
 
 PULL_AGAIN: Final = "pull again"
 NOWHERE: Final = (0, 0)
+PAGED: Final = (Way.MANY, Way.LEAVES, Way.WHOLE)
+LIGHT_MAX: Final = 32
+"""How many more partitions are asked for at a time while the answers bring nothing."""
 MIGRATION_SHARE: Final = 10
 """A permit is free again much sooner than a lost message is missed; there are few migrations at a
 time, so they may ask as often."""
@@ -116,9 +121,12 @@ class Pulling:
         self.bytes = 0
         """Their keys and values."""
         self._last = 0
+        self._light = 0
+        """How many plans came one after the other that brought nothing."""
 
     def reset(self) -> None:
         """A new stay begins."""
+        self._light = 0
         for partition in tuple(self.pulls):
             self._forget(partition)
         self._not_before.clear()
@@ -195,7 +203,10 @@ class Pulling:
         if now < self._paused_until(partition):
             return
         config = self.context.config
-        if self._under_way(recalls=holding.recalls) < config.syncs_parallel_max:
+        parallel_max = config.syncs_parallel_max
+        if knows_where_it_stands(holding):
+            parallel_max += min(self._light, LIGHT_MAX)
+        if self._under_way(recalls=holding.recalls) < parallel_max:
             pause = config.sync_interval_ms if holding.target < 0 else config.retry_ms
             self._not_before[partition] = (row.reign, now + pause)
             self._ask(partition, holding, source, row.reign)
@@ -267,6 +278,8 @@ class Pulling:
         if pull.planned:
             return
         pull.planned, pull.sure = True, plan.sure
+        brings = any(each.way is not Way.NOTHING for each in plan.fragments)
+        self._light = 0 if brings else self._light + 1
         pull.plans.extend(plan.fragments)
         if not pull.recall:
             self._drop_unknown(plan)
@@ -305,6 +318,7 @@ class Pulling:
             self._take(holding, copy, incoming, plan.records)
             if plan.way in (Way.LEAVES, Way.WHOLE):
                 self._take_locks(holding, copy, incoming, plan.locks)
+            if plan.way in PAGED:
                 self._send(pull, SyncPull(pull.id, partition, copy.name, (), 0))
                 return
             if incoming.wanted:
@@ -425,14 +439,26 @@ def _lacks(holding: Holding) -> bool:
     return holding.arriving() if holding.target >= 0 else holding.lacking()
 
 
-def _claim(copy: Copy, *, compares: bool) -> Claimed:
-    """What I am sure of; else, or if I am to compare it, what I have."""
+def knows_where_it_stands(holding: Holding) -> bool:
+    """Whether numbers may be all that it takes to know what is lacking."""
+    backups = [copy for copy in holding if copy.backup is not None]
+    return bool(backups) and all(_known(copy)[0][0] for copy in backups)
+
+
+def _known(copy: Copy) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Up to where nothing is missing, and what came last."""
     known = copy.worth.known
     if copy.arrival is not None and known is None:
         known = copy.arrival.known
-    whole, reached = (NOWHERE, NOWHERE) if known is None else (known.whole, known.reached)
+    if known is None:
+        return NOWHERE, NOWHERE
+    whole, reached = known.whole, known.reached
+    return (whole[0], whole[1]), (reached[0], reached[1])
+
+
+def _claim(copy: Copy, *, compares: bool) -> Claimed:
+    """What I am sure of; else, or if I am to compare it, what I have."""
+    whole, reached = _known(copy)
     compares = bool(copy.fragment) and (compares or not whole[0])
     digest = digest_of(copy.fragment) if compares else b""
-    return Claimed(
-        copy.name, (whole[0], whole[1]), (reached[0], reached[1]), not copy.fragment, digest
-    )
+    return Claimed(copy.name, whole, reached, not copy.fragment, digest)

@@ -23,7 +23,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 
-from holdfast.core.observing import NameSize, Report, Safety, judge, name_sizes, report
+from holdfast.core.observing import NameSize, Report, Safety, judge, name_sizes, report, troubles
 from holdfast.core.views import Member
 from holdfast.ids import MemberId
 from holdfast.shell.http.ports import MemberPort
@@ -134,7 +134,13 @@ class Peers:
         self._judging = None
 
     async def _judge(self) -> Safety:
-        """Backups that seem behind are asked again, since writes may have been on their way."""
+        """Where this member alone knows better, nobody else is asked: whoever waits for a cluster
+        to be safe would take time from what is to make it so. Backups that seem behind are asked
+        again, since writes may have been on their way."""
+        node = self._member.node
+        known = tuple(f"{node.me.name}: {each}" for each in troubles(node, self._member.now()))
+        if known:
+            return Safety(False, known, 0, 0)
         return await self.safety_of(await self.reports())
 
     async def safety_of(self, reports: dict[MemberId, Report]) -> Safety:

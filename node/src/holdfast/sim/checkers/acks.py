@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.core.data_messages import BackupAck, BackupFrame
-from holdfast.core.events import Received
 from holdfast.core.messages import Origin
 from holdfast.core.node import Node
 from holdfast.ids import Address, PartitionId
 from holdfast.sim.checkers.watch import Change
 from holdfast.sim.process import Process
+from holdfast.sim.received import received_in
 from holdfast.sim.world import World
 
 
@@ -45,8 +45,9 @@ class Acknowledgements:
         process, event = change.process, change.event
         if change.entered:
             self.ended(process)
-        if type(event) is Received and type(event.message) is BackupFrame:
-            self._note(process, event.origin, event.message)
+        for received in received_in(event):
+            if type(received.message) is BackupFrame:
+                self._note(process, received.origin, received.message)
         waiting = self._taken.get(process)
         if not waiting:
             return

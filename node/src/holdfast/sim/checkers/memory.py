@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from holdfast.core.events import Received
 from holdfast.core.messages import (
     Claim,
     CommitAck,
@@ -37,6 +36,7 @@ from holdfast.ids import PartitionId, Version
 from holdfast.sim.checkers.watch import Change
 from holdfast.sim.disk import Disk
 from holdfast.sim.process import Process
+from holdfast.sim.received import received_in
 from holdfast.sim.world import World
 
 Held = tuple[tuple[PartitionId, Version], ...]
@@ -73,16 +73,16 @@ class Memory:
 
     def _note(self, change: Change) -> None:
         """Keep what an answer will stand for."""
-        if not isinstance(change.event, Received):
-            return
-        process, message = change.process, change.event.message
-        if isinstance(message, Publication):
-            rows = tuple((row.partition, row.version) for row in message.rows)
-            waiting = self._publications.setdefault(process, {})
-            waiting[message.term, message.sequence] = rows
-        elif isinstance(message, CommitRequest):
-            commits = self._commits.setdefault(process, {})
-            commits[message.migration.id] = message.migration
+        process = change.process
+        for received in received_in(change.event):
+            message = received.message
+            if isinstance(message, Publication):
+                rows = tuple((row.partition, row.version) for row in message.rows)
+                waiting = self._publications.setdefault(process, {})
+                waiting[message.term, message.sequence] = rows
+            elif isinstance(message, CommitRequest):
+                commits = self._commits.setdefault(process, {})
+                commits[message.migration.id] = message.migration
 
     def _lacks(self, process: Process, disk: Disk, message: object) -> str:
         """What the disk has instead of what the message says; empty when all is there."""

@@ -6,6 +6,7 @@ from holdfast.core.effects import Notice, NoticeKind, Send
 from holdfast.core.messages import Migration, MigrationId, MigrationRequest
 from holdfast.core.states import Rebalance
 from holdfast.core.table import Row
+from holdfast.core.versioning import light_max
 from holdfast.core.views import View
 from holdfast.ids import MemberId, PartitionId
 from holdfast.sim.checkers.watch import Change, listed, partition_of, running
@@ -98,7 +99,7 @@ class Moves:
             )
 
     def _check_load(self, process: Process) -> None:
-        limit = self.world.config.migrations_parallel_max
+        limit = light_max(self.world.config.migrations_parallel_max)
         for member, load in process.node.running_load().items():
             if load > limit:
                 raise self.world.violation(

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from holdfast.core.events import Received
 from holdfast.core.messages import FragmentPush, Message, MigrationRequest, Publication
 from holdfast.core.table import UNKNOWN
 from holdfast.ids import PartitionId, Version
 from holdfast.sim.checkers.ownership import Ownership, Place
 from holdfast.sim.checkers.watch import Change
 from holdfast.sim.process import Process
+from holdfast.sim.received import received_in
 from holdfast.sim.world import World
 
 _TELLING: Final = frozenset((Publication, MigrationRequest, FragmentPush))
@@ -37,8 +37,9 @@ class Published:
         cluster = change.cluster
         if not cluster:
             return
-        if type(change.event) is Received and type(change.event.message) in _TELLING:
-            self._note(cluster, told(change.event.message))
+        for received in received_in(change.event):
+            if type(received.message) in _TELLING:
+                self._note(cluster, told(received.message))
         self._note_master(change)
         for place in self._ownership.gained:
             self._check(change.process, place)
