@@ -111,18 +111,12 @@ def test_what_was_written_before_its_segment_is_named_is_backed_up(
 def test_a_member_writes_and_compacts_while_its_backup_rests(
     running: Running, tmp_path: Path
 ) -> None:
-    """1. A backup rests between pieces of it. 2. In the first rests the member writes on, and
-    removes files. 3. The backup begins anew, rests no more, and is whole."""
-    rests = 0
-
-    def rest() -> None:
-        nonlocal rests
-        rests += 1
-        running.write(20)
-
-    index = backup.back_up(running.directory, tmp_path / "one", rest=rest)
+    """1. A backup rests between pieces of it. 2. In the rests the member writes on, and removes
+    files. 3. The backup has them by links of its own, and is whole, as of its beginning."""
     written = comparable(image_of(running.persists))
-    assert rests > 0
+    before = frozenset(running.directory.glob("data/*"))
+    index = backup.back_up(running.directory, tmp_path / "one", rest=lambda: running.write(20))
+    assert not all(each.exists() for each in before)
     assert image_at(tmp_path / "one") == written
     assert verify(RealFiles(tmp_path / "one", lock=False)).sound
     assert index.own_bytes == index.total_bytes

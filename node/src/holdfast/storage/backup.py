@@ -9,8 +9,9 @@ Rules (`design/5`, "Backup", "Restore")
   by whoever reads the backup.
 * A member that runs shares its processors with it: bytes are moved and summed up in small pieces,
   and after each there is a rest in proportion (`Rests`).
-* If the member replaces its manifest meanwhile and removes a file of it, the backup begins anew,
-  and rests no more.
+* Files that don't change are linked before anything else is done: then the member may remove them.
+  If it removes one that can't be linked, or had no link yet, the backup begins anew, and rests no
+  more.
 * An incremental backup has only those files that the one before it lacks. It names the directory
   that has each of the others, as a neighbour of its own.
 * `backup.json` comes last: a directory without it is no backup.
@@ -240,32 +241,36 @@ class Backup:
         return found
 
     def _keep_all(self, named: Manifest, following: int | None) -> list[Kept]:
-        names = [*layout.files_of(named)]
+        """Files that don't change get their links first: then the member may remove them."""
         ends = [layout.segment_name(named.segments[-1])]
         if following is not None:
             ends.append(layout.segment_name(following))
-            names.append(ends[-1])
+        whole = [name for name in layout.files_of(named) if name not in ends]
+        linked = [self._link(name) for name in whole]
         kept = []
-        for name in names:
-            each = self._copy(name) if name in ends else self._keep(name)
+        for name, has_link in zip((*ends, *whole), (*(False for _ in ends), *linked), strict=True):
+            each = self._copy(name) if name in ends else self._keep(name, has_link=has_link)
             kept.append(each)
             self.rest()
             if self.on_file is not None:
                 self.on_file(name, each.size)
         return kept
 
-    def _keep(self, name: str) -> Kept:
-        path = self.source / name
+    def _link(self, name: str) -> bool:
+        """Have it under a name of this backup; whether that is possible."""
+        return is_linked(self.source / name, self.target / name)
+
+    def _keep(self, name: str, *, has_link: bool) -> Kept:
+        path = (self.target if has_link else self.source) / name
         known, size, checksum = self._same(path, name), 0, 0
         if known is None:
             size, checksum = measured(path, self.rest)
             known = self.known.get((name, size, checksum))
         if known is not None:
             assert self.previous is not None, "who knows of files has a backup before"
+            (self.target / name).unlink(missing_ok=True)
             return Kept(name, known.size, known.crc32c, known.directory or self.previous.name)
-        if not is_linked(path, self.target / name):
-            return self._copy(name)
-        return Kept(name, size, checksum, "")
+        return Kept(name, size, checksum, "") if has_link else self._copy(name)
 
     def _same(self, path: Path, name: str) -> Kept | None:
         """What the backup before has, if it is this very file under another name: then nobody needs
