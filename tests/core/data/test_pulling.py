@@ -16,12 +16,13 @@ from holdfast.core.data_messages import (
     SyncPull,
     Way,
 )
-from holdfast.core.messages import Message
+from holdfast.core.events import Gathered, Received
+from holdfast.core.messages import Message, Publication
 from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.stores.settings import NameSettings
-from holdfast.ids import NO_INDEX, Address, MemberId
+from holdfast.ids import NO_INDEX, Address, MemberId, Term, Version
 from tests.core.data.grid import BOTH, SMALL, Grid, P, grid, miss, moved, to, ways, write
-from tests.core.harness import A, B, C, Cluster, address_of, member
+from tests.core.harness import A, B, C, Cluster, address_of, member, origin_of
 
 NO_JOURNAL = replace(BOTH, journal_entries=0)
 
@@ -201,6 +202,24 @@ def test_answers_to_another_question_are_not_taken() -> None:
     ):
         cluster.inject(member(A), C, wrong)
         assert not cluster.in_sync(C)
+
+
+def test_an_answer_comes_in_the_turn_in_which_the_partition_goes() -> None:
+    """1. C is being brought up to date. 2. In one turn it hears that it is no backup any more, and
+    drops what it has, and gets the next page (seed 102 of members that come and go)."""
+    cluster = behind("a", "b", unnamed=NO_JOURNAL)
+    cluster.drops = [to(C, SyncPage)]
+    cluster.run(800)
+    (pull, *_) = cluster.messages(SyncPull)
+    page = SyncPage(pull.id, P, pull.name, 0, (), (), (), 0)
+    gone = cluster.nodes[C].table.row(P).changed(Version(99), (A, B, None), Term(1))
+    told = Publication(Term(1), 999, (gone,), ())
+    node = cluster.nodes[C]
+    node.context.config = replace(node.context.config, backup_count=0)  # two copies are enough
+    found = (Received(origin_of(member(A)), told), Received(origin_of(member(A)), page))
+    cluster.step(C, Gathered(found))
+    assert node.data.holdings.get(P) is None
+    assert not node.data.pulling.pulls
 
 
 def test_backup_asks_once_an_interval_and_a_destination_as_often_as_it_takes() -> None:

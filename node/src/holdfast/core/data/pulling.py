@@ -262,10 +262,11 @@ class Pulling:
     # Answers --------------------------------------------------------------------------------------
 
     def _pull_of(self, origin: Origin, number: int, partition: PartitionId) -> Pull | None:
+        """What this answers; nothing, if an earlier message of the same turn has ended it."""
         pull = self.pulls.get(partition)
         if pull is None or pull.id != number or pull.owner != origin.id:
             return None
-        return pull
+        return None if self._is_off(partition, pull) else pull
 
     def on_plan(self, origin: Origin, plan: SyncPlan) -> None:
         """How each fragment gets up to date; or why not now."""
