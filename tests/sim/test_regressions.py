@@ -196,6 +196,18 @@ def test_the_last_one_that_stays_does_not_end_while_another_leaves(
     assert Run(seed, tune=mix).verdict().violation is None
 
 
+@pytest.mark.parametrize("seed", [92, 190])
+def test_a_copy_that_began_empty_says_so_when_it_is_to_lead(seed: int) -> None:
+    """A member lost its power before its row was on its disk. It got the row again as if it were
+    new, and led with nothing, without a word [core/data/test_holdings]."""
+    assert Run(seed, tune=mixes.losing_power).verdict().violation is None
+
+
+def test_an_answer_comes_too_late_for_its_partition() -> None:
+    """One message of a turn ended what the next one was an answer to [core/data/test_pulling]."""
+    assert Run(102, tune=mixes.moving).verdict().violation is None
+
+
 def test_what_comes_of_looking_at_a_step_waits_for_its_effects() -> None:
     """A client gave up its key when a loss was announced, and its connection ended in the middle of
     that very step: what the owner wrote in the next one came to its disk before what it had written

@@ -157,11 +157,6 @@ def answers_as_done(desk: Desk, ticket: Ticket) -> None:
     desk._let_out(ticket.session)
 
 
-def goes_by_its_files(holding: Holding, reign: int) -> bool:
-    """In the place of `Holding.may_lead`: what the files do not have was not written."""
-    return all(copy.backup is None or copy.backup.held.epoch < reign for copy in holding)
-
-
 def trusts_its_files(holding: Holding, _: object = None) -> bool:
     """In the place of `Holding.lacking`: what is here is enough."""
     del holding
@@ -199,7 +194,7 @@ BUGS: Final = (
     Bug("any-word-acknowledges", "A write counts as safe before its backup has it.",
         partial(replaced, Stream, "acknowledge", acknowledges_first), mix=mixes.written_to),
     Bug("backups-not-awaited", "A write is acknowledged before any backup has it.",
-        partial(replaced, Replication, "await_backups", does_nothing), start=11),
+        partial(replaced, Replication, "await_backups", does_nothing), start=27),
     Bug("destination-left-out", "What is written during a copy does not reach the destination.",
         partial(replaced, Replication, "takers_of", leaves_destinations_out)),
     Bug("final-check-skipped", "The hand-over does not wait for the last mutations.",
@@ -209,7 +204,7 @@ BUGS: Final = (
     Bug("journal-without-gaps", "A journal that has forgotten says that nothing has changed.",
         partial(replaced, Journal, "since", knows_no_gap)),
     Bug("journal-joined-blindly", "What moved of a journal is put before mutations it has, too.",
-        partial(replaced, Journal, "put_before", joins_anything), start=82,
+        partial(replaced, Journal, "put_before", joins_anything), start=143,
         mix=mixes.moving),
     Bug("change-on-any-version", "A change of a container is applied to another version of it.",
         partial(replaced, Fragment, "_apply_change", changes_anything), start=44),
@@ -220,9 +215,6 @@ BUGS: Final = (
         partial(replaced, Context, "persist_mutations", does_nothing)),
     Bug("files-trusted", "A copy from files is taken for current.",
         partial(replaced, Holding, "lacking", trusts_its_files), start=6, mix=mixes.coming_back),
-    Bug("reign-used-again", "An owner goes on in a reign in which its files have nothing.",
-        partial(replaced, Holding, "may_lead", goes_by_its_files), start=5,
-        mix=mixes.losing_power),
     Bug("end-not-recalled", "An owner that lost its end leads without asking its backups.",
         partial(replaced, Holdings, "recover", trusts_its_last_second), start=2,
         mix=mixes.coming_back),

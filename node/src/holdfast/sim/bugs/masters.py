@@ -126,13 +126,13 @@ BUGS: Final = (
         "The view is changed before the last change is committed: the table is repaired while"
         " members serve that do not know of it.",
         partial(replaced, Mastership, "committed", committed_at_once),
-        start=80,
+        start=220,
     ),
     Bug(
         "master-asks-nobody",
         "A new master publishes its own table without looking at any other: commits are undone.",
         partial(replaced, Settlement, "_reports", hears_nobody),
-        start=1,
+        start=29,
     ),
     Bug(
         "moves-unasked",
@@ -156,7 +156,7 @@ BUGS: Final = (
         "change-not-checked-again",
         "A state is changed although members left, or the table moved on, after it was prepared.",
         partial(replaced, Transition, "_lock", applies_unchecked),
-        start=250,
+        start=261,
     ),
     Bug(
         "kind-not-known",
@@ -168,7 +168,7 @@ BUGS: Final = (
         "awaited-given-away",
         "A partition is called lost while a member that is awaited has its data.",
         partial(replaced, rebalancing, "repair_table", awaits_nobody),
-        start=8,
+        start=23,
     ),
     Bug(
         "end-forgotten-early",

@@ -107,7 +107,7 @@ BUGS: Final = (
         "bound-ignored",
         "More migrations run on a member than were allowed.",
         partial(replaced, Schedule, "_has_room", has_always_room),
-        start=2,
+        start=35,
     ),
     Bug(
         "serves-before-published",
