@@ -209,7 +209,7 @@ BUGS: Final = (
     Bug("change-on-any-version", "A change of a container is applied to another version of it.",
         partial(replaced, Fragment, "_apply_change", changes_anything), start=44),
     Bug("unknown-told-as-done", "A write of unknown outcome is answered as done.",
-        partial(replaced, Desk, "give_up", answers_as_done), start=12),
+        partial(replaced, Desk, "give_up", answers_as_done), start=51),
     Bug("permits-kept", "The end of a sync does not return its permit.", permits_are_kept),
     Bug("mutations-not-written", "What was acknowledged is not on disk.",
         partial(replaced, Context, "persist_mutations", does_nothing)),

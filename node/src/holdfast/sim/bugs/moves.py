@@ -94,14 +94,14 @@ BUGS: Final = (
         "version-not-compared",
         "A member takes part in a migration of a version that its row has passed.",
         partial(replaced, Participation, "_why_not", takes_part_anyway),
-        start=3,
+        start=58,
         mix=mixes.moving,
     ),
     Bug(
         "version-not-raised",
         "A migration that failed leaves the version as it was: who takes part never hears its end.",
         partial(replaced, Migration, "version_failed", property(is_what_it_was)),
-        start=5,
+        start=18,
     ),
     Bug(
         "bound-ignored",
@@ -119,7 +119,7 @@ BUGS: Final = (
         "repair-levels-all",
         "Where the state gives back and nothing else, a missing copy makes everybody level.",
         partial(replaced, rebalancing, "fill", assign),
-        start=100,
+        start=540,
     ),
     Bug(
         "source-drops-early",
