@@ -296,6 +296,20 @@ def test_command_that_waits_for_a_key_says_so_when_its_time_is_up() -> None:
 # Hand-over ----------------------------------------------------------------------------------------
 
 
+def test_who_has_waited_in_vain_is_not_told_before_what_kept_it_is_safe() -> None:
+    """1. A locks a key, and no backup has that yet. 2. Another session waits for the lock, and its
+    time is up: the lock may be gone with its owner (seed 1047 of starved backups)."""
+    cluster = grid(A, B, C)
+    cluster.drops = [to(B, BackupFrame)]
+    cluster.command(A, "HOLDFAST.LOCK k 60000", session=1)
+    cluster.command(A, "HOLDFAST.LOCK k 60000 WAIT 100", session=2)
+    cluster.run(300)
+    assert 2 not in cluster.replies
+    cluster.drops = []
+    cluster.run(1_000)
+    assert cluster.replies[2] == b"$-1\r\n"
+
+
 def handing_over(**settings: object) -> Grid:
     """A has handed the partition over to B, and nobody has committed."""
     cluster = grid(A, None, C, **settings)

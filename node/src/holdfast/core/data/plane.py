@@ -8,7 +8,7 @@ Rules (`design/2` "The life of a SET"; `design/3` §4; `design/4`)
 * While a partition is handed over, commands that may not run now *wait*, and with them everything
   behind them in their session. So does a command that waits for a key (`Blocked`).
 * A batch that wrote waits for the backups, one that read what is being written waits for its
-  writer (`tickets`).
+  writer (`tickets`). So does one that says that it has waited for a key in vain.
 
     batch ─► command by command ─► reply ─┐
                  │                        ├─► ticket ─► needs met ─► replies in order
@@ -228,8 +228,9 @@ class Plane:
         waiting = self.waiting.pop(session)
         waited: Waiting | None = waiting
         if waiting.until and self.call.now >= waiting.until:
-            waiting.commands.popleft()
-            ticket = self._ticket(session)
+            args, ticket = waiting.commands.popleft(), self._ticket(session)
+            if waiting.for_keys:  # what keeps it from its keys may not be safe to tell
+                self.read(keys_of(args), 0, ticket)
             ticket.replies.append(waiting.otherwise)
             self.desk.queue(ticket)
             waited = None
@@ -526,6 +527,13 @@ class Plane:
         fragment = space.home(key)
         asked = self.holdings.settings_of(name_of(key)).backups
         return min(asked, fragment.settings.copies - 1)
+
+
+def keys_of(args: list[bytes]) -> list[bytes]:
+    """The keys of a command that was begun."""
+    command = ALL.find(args[0])
+    assert command is not None, "what waits for keys is a command"
+    return [args[place] for place in command.key_indexes(len(args))]
 
 
 def split_array(reply: bytes) -> list[bytes]:
