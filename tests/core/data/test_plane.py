@@ -271,6 +271,21 @@ def test_expired_key_that_a_read_has_removed_is_gone_for_all_when_it_is_answered
 # A command that waits for a key -------------------------------------------------------------------
 
 
+def test_key_that_has_expired_by_itself_is_gone_for_all_when_that_is_told() -> None:
+    """1. A round removes a key whose time is up, and a backup does not hear of it. 2. Who asks for
+    it waits: the backup may own it next, and its clock may be behind (seed 1093 of starved
+    backups)."""
+    cluster = grid(A, B, C)
+    assert cluster.reply(A, "SET k v PX 50") == OK
+    cluster.drops = [to(B, BackupFrame)]
+    cluster.run_until(lambda: cluster.value(A, "k") is None)
+    assert cluster.reply(A, "GET k", session=2) == b""
+    cluster.drops = []
+    cluster.run(500)
+    assert cluster.replies[2] == NULL
+    assert cluster.value(B, "k") is None
+
+
 def test_command_waits_for_a_key_and_everything_behind_it_waits() -> None:
     cluster = grid(A, B, C)
     cluster.command(A, "BLPOP list 0")

@@ -8,7 +8,8 @@ Rules (`design/2` "The life of a SET"; `design/3` §4; `design/4`)
 * While a partition is handed over, commands that may not run now *wait*, and with them everything
   behind them in their session. So does a command that waits for a key (`Blocked`).
 * A batch that wrote waits for the backups, one that read what is being written waits for its
-  writer (`tickets`). So does one that says that it has waited for a key in vain.
+  writer (`tickets`). So does one that says that it has waited for a key in vain, and one that asks
+  for what I have ended by myself: expired, evicted.
 
     batch ─► command by command ─► reply ─┐
                  │                        ├─► ticket ─► needs met ─► replies in order
@@ -45,7 +46,7 @@ from holdfast.core.data.gates import (
     partitions_of_slots,
 )
 from holdfast.core.data.holdings import Holdings
-from holdfast.core.data.replication import Replication
+from holdfast.core.data.replication import NOBODY, Replication
 from holdfast.core.data.sessions import Session, Sessions
 from holdfast.core.data.tickets import AGAIN, UNKNOWN, Desk, Ticket
 from holdfast.core.events import Batch
@@ -521,6 +522,18 @@ class Plane:
             self.replication.await_backups((gate,), ticket)
             ticket.keys.update(dict.fromkeys(keys))
             ticket.unsure.append((len(ticket.replies), otherwise))
+
+    def hold_back(self) -> None:
+        """What I have just ended by myself is told when it is safe, as what clients have done."""
+        for fragment in self.holdings.written.fragments:
+            row, holding = self.context.table.row(fragment.partition), self.holdings.here
+            streams = self.replication.synchronous(row, fragment.settings.backups)
+            if streams:
+                ticket = Ticket(NOBODY, 0)
+                ticket.keys = {key: None for key, _ in fragment.pending}
+                gate = Gate(fragment.partition, holding[fragment.partition].space, streams)
+                self.replication.await_backups((gate,), ticket)
+                self.desk.hold(ticket)
 
     def _backups_of(self, space: Space, key: bytes) -> int:
         """What the key's name asks for; a fragment that it shares may go to fewer."""

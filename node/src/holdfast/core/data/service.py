@@ -94,8 +94,10 @@ class DataService:
         """Time has passed, or something has changed."""
         self.look_anew()
         self.plane.advance(self.wall)
+        self._flush()
         self.rounds.advance(self.plane.call)
         self.memory.advance(self.plane.call)
+        self.plane.hold_back()
         self._flush()
         self.replication.advance()
         self.giving.advance()

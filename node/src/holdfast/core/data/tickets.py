@@ -97,9 +97,13 @@ class Desk:
         queue.append(ticket)
         if ticket.needs:
             self._open.append(ticket)
-            writing = self.writing
-            for key in ticket.keys:
-                writing[key] = ticket
+            self.hold(ticket)
+
+    def hold(self, ticket: Ticket) -> None:
+        """Nobody is told of its keys before it is done."""
+        writing = self.writing
+        for key in ticket.keys:
+            writing[key] = ticket
 
     def met(self, ticket: Ticket, count: int = 1) -> None:
         """So many things less to wait for."""
