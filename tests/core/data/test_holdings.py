@@ -192,6 +192,15 @@ def test_owner_that_comes_back_numbers_nothing_in_a_reign_of_which_its_files_hav
     assert not held.here[P].reign
 
 
+def test_owner_that_ended_in_order_goes_on_where_it_was() -> None:
+    held = holdings()
+    mine = row(0, 1, B, A, None, reign=REIGN, epoch=REIGN)
+    held.recover(replace(image(), rows=(mine,), ended=True))
+    publish(held, B, A, None)
+    assert held.resumes() == ()
+    assert held.here[P].reign == REIGN
+
+
 def test_owner_that_comes_back_asks_for_nothing_when_somebody_else_owns_the_partition_now() -> None:
     held = holdings()
     held.recover(image(found()))

@@ -47,6 +47,8 @@ class Image:
     unsure: bool = False
     """Whether mutations that were persisted last may be missing: they were not on stable storage,
     and more than the process may have ended."""
+    ended: bool = False
+    """Whether the process ended in order: nobody has anything of it that is not here."""
 
 
 @dataclass(frozen=True, slots=True)

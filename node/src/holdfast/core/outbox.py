@@ -6,8 +6,8 @@ Rules (`design/3` §1, §3)
   So whatever a peer or an administrator learns from us has survived our restart already; no
   machine has to think of it.
 * Mutations on their way to a backup wait for what was promised, not for mutations: the backup
-  makes them safe while the owner does (ADR 35). An owner that restarts numbers nothing in the
-  ownership that it had (`data.holdings`), so a backup may have what its files lack.
+  makes them safe while the owner does (ADR 35). An owner that did not end in order numbers nothing
+  in the ownership that it had (`data.holdings`), so a backup may have what its files lack.
 * Order is kept: what waits holds back what comes after it; of mutations, among themselves.
 
 A member without files (`persistent=False`) persists nothing and waits for nothing.

@@ -234,7 +234,9 @@ class FileEngine:
         found.fold.control.incarnation = self.last_incarnation
         self.unsure = not found.identity.is_sure(self.files.boot())
         image = found.image()
-        return None if image is None else replace_fields(image, unsure=self.unsure)
+        if image is None:
+            return None
+        return replace_fields(image, unsure=self.unsure, ended=found.identity.ended)
 
     def _check_identity(self) -> int:
         """The incarnation that was used last; the files must be those of this member."""

@@ -253,8 +253,9 @@ class Holding:
         self.unvouched = False
         """Whether all were heard, and none of them was sure."""
         self.owned = 0
-        """The reign in which I owned it before a restart, by my files. I may have written more in
-        it than they say."""
+        """The reign in which I owned it before a restart, by my files."""
+        self.renews = False
+        """Whether I may have written more in it than they say."""
         self.resuming = False
         """Whether I owned it before a restart, and wait for a reign to go on in."""
         self.awaited = False
@@ -298,7 +299,7 @@ class Holding:
         """Whether nothing can have been written in this reign by an earlier process of mine."""
         if self.reign == reign:
             return True
-        if self.unsure or reign <= self.owned:
+        if self.unsure or (self.renews and reign <= self.owned):
             return False
         return all(copy.backup is None or copy.backup.held.epoch < reign for copy in self)
 

@@ -81,7 +81,9 @@ class Holdings:
                 self.here[partition].damaged = self.here[partition].unsure = True
         for row in image.rows:
             if row.owner == self.context.me.id and row.partition in self.here:
-                self.here[row.partition].owned = row.reign
+                holding = self.here[row.partition]
+                holding.owned = row.reign
+                holding.renews = not image.ended
         for found in image.data:
             self.here[found.partition].copy(found.stand.name).recover(found)
 
