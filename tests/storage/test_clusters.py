@@ -164,7 +164,7 @@ def test_files_of_each_level_are_read_by_the_next_one() -> None:
     assert_all(cluster, "four")
 
 
-def test_another_address_at_a_restart_raises_no_version_of_a_row() -> None:
+def test_another_address_at_a_restart_raises_no_version_beside_that_of_a_new_reign() -> None:
     """Rows name members by their ids. What does rise, once for each row, is the reign: its owner
     was killed, and may have written more than its files say."""
     cluster = on_files(3)

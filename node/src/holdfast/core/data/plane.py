@@ -231,7 +231,9 @@ class Plane:
         if waiting.until and self.call.now >= waiting.until:
             args, ticket = waiting.commands.popleft(), self._ticket(session)
             if waiting.for_keys:  # what keeps it from its keys may not be safe to tell
-                self.read(keys_of(args), 0, ticket)
+                command = ALL.find(args[0])
+                assert command is not None, "what waits for keys is a command"
+                self.read(command.keys_in(args), 0, ticket)
             ticket.replies.append(waiting.otherwise)
             self.desk.queue(ticket)
             waited = None
@@ -343,7 +345,7 @@ class Plane:
             return self.front.run(who, args, ticket)
         if not command.fits(len(args)):
             raise wrong_arity(command.name)
-        keys = [args[place] for place in command.key_indexes(len(args))]
+        keys = command.keys_in(args)
         parts: dict[PartitionId, list[int]] = {}
         for place, key in enumerate(keys):
             parts.setdefault(self.partition_of(key), []).append(place)
@@ -540,13 +542,6 @@ class Plane:
         fragment = space.home(key)
         asked = self.holdings.settings_of(name_of(key)).backups
         return min(asked, fragment.settings.copies - 1)
-
-
-def keys_of(args: list[bytes]) -> list[bytes]:
-    """The keys of a command that was begun."""
-    command = ALL.find(args[0])
-    assert command is not None, "what waits for keys is a command"
-    return [args[place] for place in command.key_indexes(len(args))]
 
 
 def split_array(reply: bytes) -> list[bytes]:

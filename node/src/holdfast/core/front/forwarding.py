@@ -147,7 +147,7 @@ class Forwarding:
         command = ALL.find(args[0])
         assert command is not None, "what was refused is a command"
         check_size(args)
-        keys = [args[place] for place in command.key_indexes(len(args))]
+        keys = command.keys_in(args)
         parts: dict[PartitionId, list[int]] = {}
         for place, key in enumerate(keys):
             parts.setdefault(self.plane.partition_of(key), []).append(place)

@@ -117,6 +117,10 @@ class Command:
             return range(0)
         return range(first, (last if last >= 0 else count + last) + 1, step or 1)
 
+    def keys_in(self, args: list[bytes]) -> list[bytes]:
+        """The keys among these arguments."""
+        return [args[place] for place in self.key_indexes(len(args))]
+
 
 def wrong_arity(name: str) -> CommandError:
     """Redis' text."""
