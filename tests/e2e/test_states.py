@@ -61,12 +61,6 @@ def test_a_state_waits_for_migrations_and_is_then_applied(heavy: Grid) -> None:
     assert heavy.load.check() >= RECORDS
 
 
-def holds_data(heavy: Grid) -> bool:
-    """Whether the promoted member has copies, as an owner or a backup."""
-    member = heavy.member("orders-lite-0")
-    return bool(member["ownedPartitions"] or member["backups"])
-
-
 def is_seen_to_wait(heavy: Grid, state: str) -> bool:
     """Whether data still moved when the state was declared."""
     heavy.patch(lite={"promote": 1})
@@ -78,7 +72,7 @@ def is_seen_to_wait(heavy: Grid, state: str) -> bool:
     told = [raw["status"] for _, raw in heavy.watcher.since(heavy.namespace, began - 1)]
     heavy.patch(state="ACTIVE")
     heavy.at_rest()
-    heavy.until(lambda: holds_data(heavy), "it gets its share")
+    heavy.until(lambda: heavy.member("orders-lite-0")["ownedPartitions"], "it gets its share")
     heavy.patch(lite={"promote": 0})
     heavy.at_rest()
     waited = [each["pendingState"]["reason"] for each in told if each.get("pendingState")]

@@ -36,6 +36,8 @@ Rules
 * *Roles* cost no copy. A row that lost its owner gets a survivor for one, if that member does not
   own enough already; a new copy takes the place of the copy it replaces; roles are traded only to
   level an index, and an owner with data is not traded for one without while another trade helps.
+  Where members of a row would only change places the planner cancels it (`cycles`): such a trade
+  is the last that is made, so that the owners are level in what is reached, not in a wish alone.
 * The target of the target is the target.
 * k-safety (seed 003, "Other considerations around backups"), that is, not making up for a lost
   member at all, is decided before anyone asks here. Lite members are simply no candidates.

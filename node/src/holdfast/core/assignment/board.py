@@ -88,17 +88,36 @@ class Board:
         self.put(partition, index, second)
         self.put(partition, other, first)
 
-    def bring(self, partition: int, index: int, colder: int) -> None:
-        """Exchange the roles of two members; where groups must differ, whoever of the taker's group
-        stood there goes to where the taker was, and the giver takes its place."""
-        row = self.rows[partition]
+    def brought(self, partition: int, index: int, colder: int) -> list[int]:
+        """The row if two members exchanged their roles; where groups must differ, whoever of the
+        taker's group stood there goes to where the taker was, and the giver takes its place."""
+        row = list(self.rows[partition])
         if index < self.distinct <= colder:
             group = self.groups[row[colder]]
             place = next(at for at in range(self.distinct) if self.groups[row[at]] == group)
             if place != index:
-                self.swap(partition, place, colder)
+                row[place], row[colder] = row[colder], row[place]
                 colder = place
-        self.swap(partition, index, colder)
+        row[index], row[colder] = row[colder], row[index]
+        return row
+
+    def bring(self, partition: int, index: int, colder: int) -> None:
+        """Exchange the roles of two members."""
+        before = tuple(self.rows[partition])
+        for at, member in enumerate(self.brought(partition, index, colder)):
+            if member != before[at]:
+                self.put(partition, at, member)
+
+    def is_cyclic(self, partition: int, row: Sequence[int], index: int) -> bool:
+        """Whether the member that the row would have at this index only changes places with others:
+        nobody comes and nobody goes, so that the planner can't do it (`cycles`)."""
+        origin = self.origin[partition]
+        at = index
+        while at < len(origin) and origin[at] in row:
+            at = row.index(origin[at])
+            if at == index:
+                return row[index] != origin[index]
+        return False
 
     def fits(self, partition: int, index: int, member: int) -> bool:
         """Whether a member of a row may have an index, as far as those at hotter ones matter: each

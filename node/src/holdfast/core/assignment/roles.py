@@ -28,7 +28,10 @@ from holdfast.core.assignment.board import SLICE, Board, Steps
 from holdfast.core.assignment.quotas import owner_bounds, role_bounds
 from holdfast.ids import REPLICA_COUNT_MAX
 
-PRICE_MAX: Final = 2 * (2 + 2 + 2 + 4) + 1
+CYCLIC: Final = 16
+"""What a trade costs that will not be done: more than all other reasons together."""
+
+PRICE_MAX: Final = 2 * (2 + 2 + 2 + 4 + CYCLIC) + 1
 """Twice: two members come home or leave home, two more make up for an imbalance, four for an owner
 without data; and one for a partner that did not need the trade."""
 
@@ -216,8 +219,8 @@ class _Level:
         return True
 
     def _price(self, trade: Trade) -> int:
-        """What a trade costs: displaced members, imbalance that later trades must settle, and an
-        owner that has no data yet in the place of one that has.
+        """What a trade costs: displaced members, imbalance that later trades must settle, an owner
+        that has no data yet in the place of one that has; most of all that the planner cancels it.
 
         From 0, two members come home, to `PRICE_MAX`.
         """
@@ -233,7 +236,9 @@ class _Level:
         there = self.board.counts[trade.colder]
         lopsided = max(0, min(2, there[giver] - there[taker] + 1))
         useless = self.count[giver] <= self.most[giver] or self.count[taker] >= self.fewest[taker]
-        return 2 * (displaced + 2 + lopsided + 4 * ignorant) + useless
+        row = self.board.brought(trade.partition, self.index, trade.colder)
+        cyclic = CYCLIC * self.board.is_cyclic(trade.partition, row, self.index)
+        return 2 * (displaced + 2 + lopsided + 4 * ignorant + cyclic) + useless
 
     # --- chains of trades ------------------------------------------------------------------------
 
