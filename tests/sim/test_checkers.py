@@ -444,6 +444,18 @@ def test_a_loss_of_which_the_new_owner_never_heard_is_none(scene: Scene) -> None
         scene.step(scene.c)
 
 
+def test_a_loss_that_was_told_twice_and_heard_by_no_owner_is_none(scene: Scene) -> None:
+    """The second master did not know of the first one's word either."""
+    ended_and_given_away(scene)
+    fake(scene.c).put(0, 3, scene.id(scene.a), epoch=3)
+    scene.out(scene.c, Notice(NoticeKind.PARTITION_LOST, "partition 0", ""))
+    scene.world.crash(scene.a)
+    scene.row(4, scene.c, at=[scene.c])
+    scene.hold(scene.c, fragment=DATA)
+    fake(scene.c).serves[P0] = FOREVER
+    scene.step(scene.c)
+
+
 # Requests ---------------------------------------------------------------------------------------
 
 

@@ -196,6 +196,13 @@ def test_the_last_one_that_stays_does_not_end_while_another_leaves(
     assert Run(seed, tune=mix).verdict().violation is None
 
 
+@pytest.mark.parametrize("seed", [1044, 1186])
+def test_a_loss_of_which_nobody_heard_is_none(seed: int) -> None:
+    """It was told twice, or by a master that gave the partition to itself and came back with that
+    from its own file; then members went on that had the data [sim/test_checkers]."""
+    assert Run(seed, tune=mixes.starved).verdict().violation is None
+
+
 @pytest.mark.parametrize("seed", [92, 190])
 def test_a_copy_that_began_empty_says_so_when_it_is_to_lead(seed: int) -> None:
     """A member lost its power before its row was on its disk. It got the row again as if it were

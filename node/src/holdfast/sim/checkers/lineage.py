@@ -33,7 +33,8 @@ class Lineage:
         self._untold: dict[Place, tuple[Process, int]] = {}
         """The epoch with which a partition begins again while its new owner does not know it. That
         one hears last (`core.publication`), so nothing was written in it yet: if the master is
-        deposed, its successor may begin again, or go on with what it finds."""
+        deposed, its successor may begin again, or go on with what it finds. A master that gives it
+        to itself knows it first, and a file of its own tells nobody else of it."""
         self._before: dict[Place, int] = {}
         """The epoch that was lost so."""
 
@@ -67,7 +68,7 @@ class Lineage:
         place = (view.cluster, partition)
         self._lost_by[place] = change.process
         epoch = self._right.pop(place, 0 if before is None else before.epoch)
-        if epoch:
+        if epoch and place not in self._untold:  # or else that epoch never began either
             self._before[place] = epoch
         # whoever gets it may never take it, so the row says with what it begins again
         self._right[place] = change.process.node.table.row(partition).epoch
@@ -78,7 +79,7 @@ class Lineage:
             place = (view.cluster, row.partition)
             master, epoch = self._untold.get(place, (change.process, -1))
             mine = row.owner == change.process.node.me.id
-            if master is not change.process and mine and row.epoch == epoch:
+            if master.site is not change.process.site and mine and row.epoch == epoch:
                 self._begun(place)
 
     def _begun(self, place: Place) -> None:
