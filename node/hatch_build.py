@@ -62,6 +62,7 @@ MODULES = (
     "core/settlement.py",
     "core/stores/command.py",
     "core/stores/fragment.py",
+    "core/stores/gathering.py",
     "core/stores/living.py",
     "core/stores/plain.py",
     "core/stores/record.py",

@@ -13,7 +13,6 @@ from holdfast.core.data.plane import (
     NO_WRITES,
     NOT_SERVING,
     slot_of,
-    split_array,
 )
 from holdfast.core.data.tickets import AGAIN, UNKNOWN
 from holdfast.core.data_messages import BackupAck, BackupFrame
@@ -77,12 +76,6 @@ def test_replies_of_several_partitions_become_one_in_the_order_of_the_keys() -> 
     assert cluster.reply(A, "MGET c x a b") == b"*4\r\n$1\r\n3\r\n$-1\r\n$1\r\n1\r\n$1\r\n2\r\n"
     assert cluster.reply(A, "DEL a x b") == b":2\r\n"
     assert cluster.reply(A, "EXISTS a b c") == b":1\r\n"
-
-
-def test_items_of_an_array_are_cut_where_they_end() -> None:
-    items = [b"$2\r\n\r\n\r\n", NULL, b":5\r\n", b"$0\r\n\r\n"]
-    assert split_array(b"*4\r\n" + b"".join(items)) == items
-    assert split_array(b"*0\r\n") == []
 
 
 def test_errors_of_commands_are_replies_and_the_next_command_runs() -> None:

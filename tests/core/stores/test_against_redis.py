@@ -36,6 +36,8 @@ WHOLE: Final = {
 ANY_ORDER: Final = ("SMEMBERS", "SINTER", "SUNION", "SDIFF", "KEYS", "HKEYS", "HVALS")
 SCANS: Final = ("SCAN", "SSCAN", "HSCAN")
 DRAWN: Final = ("SPOP", "SRANDMEMBER", "HRANDFIELD", "RANDOMKEY")
+COMPARED: Final = frozenset((b"GT", b"LT"))
+"""Options that compare an expiry with the one that is there."""
 CLOCK: Final = {"TTL": 2, "PTTL": 2_000, "EXPIRETIME": 2, "PEXPIRETIME": 2_000}
 """How far replies may be apart: the test may be interrupted between the two."""
 
@@ -149,13 +151,27 @@ def compare_everything(peer: RedisPeer, partition: Partition) -> None:
             compare(peer, partition, [name, key, *rest])
 
 
+def now_ms() -> int:
+    """Milliseconds of the wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+def await_a_tick() -> None:
+    """Until this millisecond is over, and the next one."""
+    begun = now_ms()
+    while now_ms() < begun + 2:
+        pass
+
+
 def compare(peer: RedisPeer, partition: Partition, args: list[bytes]) -> None:
     """One call on both."""
     name = args[0].decode(errors="replace").upper()
     whole = everything(peer, args) if name in DRAWN else []
     if name == "DBSIZE":
         peer.call([b"EXISTS", *KEYS])  # Redis counts what has expired until it is looked for
-    partition.now = time.time_ns() // 1_000_000
+    if not COMPARED.isdisjoint(map(bytes.upper, args)):
+        await_a_tick()  # or else what is later by no millisecond here may be so by one there
+    partition.now = now_ms()
     theirs, ours = peer.call(args), partition.answer(args)
     if theirs == ours:
         return

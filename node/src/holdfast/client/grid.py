@@ -276,7 +276,7 @@ def _wish(place: int, command: Command) -> Wish:
     if not args:
         raise CommandError("ERR a command has a name")
     known = look_up(args)
-    keys = tuple(args[at] for at in known.key_indexes(len(args)))
+    keys = tuple(known.keys_in(args))
     if not keys:
         raise CommandError(f"ERR '{known.name}' names no key: ask a member for it")
     slot = slot_of(keys[0])

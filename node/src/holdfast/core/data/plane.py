@@ -54,7 +54,8 @@ from holdfast.core.serving import Serving
 from holdfast.core.stores.catalogue import ALL
 from holdfast.core.stores.command import Blocked, Call, Command, Gather, Trait, wrong_arity
 from holdfast.core.stores.eviction import OUT_OF_MEMORY
-from holdfast.core.stores.replies import OK, array, error, integer
+from holdfast.core.stores.gathering import Places, places_of, taken_apart
+from holdfast.core.stores.replies import error
 from holdfast.core.stores.space import STAGING, Space, name_of
 from holdfast.errors import CommandError
 from holdfast.ids import Millis, PartitionId
@@ -346,49 +347,28 @@ class Plane:
         if not command.fits(len(args)):
             raise wrong_arity(command.name)
         keys = command.keys_in(args)
-        parts: dict[PartitionId, list[int]] = {}
-        for place, key in enumerate(keys):
-            parts.setdefault(self.partition_of(key), []).append(place)
-        if len(parts) == 1:
-            return self.on_partition(next(iter(parts)), command, args, keys, ticket)
+        places = places_of(keys, self.partition_of)
+        if len(places) == 1:
+            return self.on_partition(next(iter(places)), command, args, keys, ticket)
         if command.gather is Gather.NONE:
             raise CommandError(CROSS_SLOT)
-        return self._gather(parts, command, args, keys, ticket)
+        return self._gather(places, command, args, ticket)
 
     def partition_of(self, key: bytes) -> PartitionId:
         """Where a key lives."""
         return self._partitions[slot_of(key)]
 
-    def _gather(
-        self,
-        parts: dict[PartitionId, list[int]],
-        command: Command,
-        args: list[bytes],
-        keys: list[bytes],
-        ticket: Ticket,
-    ) -> bytes:
+    def _gather(self, places: Places, command: Command, args: list[bytes], ticket: Ticket) -> bytes:
         """Once for each partition; all of them have to be here."""
-        for partition in parts:
-            self.check(partition, command.traits, keys[parts[partition][0]])
-        step = command.keys[2]
-        total, items, place_of = 0, [b""] * len(keys), command.keys[0]
-        for partition, places in parts.items():
-            own = [args[0]]
-            for place in places:
-                start = place_of + place * step
-                own += args[start : start + step]
-            reply = self.on_partition(
-                partition, command, own, [keys[place] for place in places], ticket
-            )
+        parts, combine = taken_apart(command, args, places)
+        for partition, own in parts:
+            self.check(partition, command.traits, command.keys_in(own)[0])
+        replies = []
+        for partition, own in parts:
+            reply = self.on_partition(partition, command, own, command.keys_in(own), ticket)
             assert isinstance(reply, bytes), "nothing that gathers waits"
-            if command.gather is Gather.SUM:
-                total += int(reply[1:-2])
-            elif command.gather is Gather.ITEMS:
-                for place, item in zip(places, split_array(reply), strict=True):
-                    items[place] = item
-        if command.gather is Gather.OK:
-            return OK
-        return integer(total) if command.gather is Gather.SUM else array(items)
+            replies.append(reply)
+        return combine(replies)
 
     # One partition --------------------------------------------------------------------------------
 
@@ -542,16 +522,3 @@ class Plane:
         fragment = space.home(key)
         asked = self.holdings.settings_of(name_of(key)).backups
         return min(asked, fragment.settings.copies - 1)
-
-
-def split_array(reply: bytes) -> list[bytes]:
-    """The items of an array of byte strings and nulls, encoded as they are."""
-    at = reply.index(b"\r\n") + 2
-    items = []
-    while at < len(reply):
-        end = reply.index(b"\r\n", at) + 2
-        if reply[at : at + 1] == b"$" and reply[at + 1 : at + 2] != b"-":
-            end += int(reply[at + 1 : end - 2]) + 2
-        items.append(reply[at:end])
-        at = end
-    return items

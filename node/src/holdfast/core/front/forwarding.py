@@ -24,26 +24,25 @@ others; the other parts were done. *It is larger than a message.* It is refused 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.core.data.gates import SINGLES
-from holdfast.core.data.plane import Elsewhere, Plane, split_array
+from holdfast.core.data.plane import Elsewhere, Plane
 from holdfast.core.data.sessions import Pending, Session
 from holdfast.core.data.tickets import AGAIN, UNKNOWN, Desk, Ticket
 from holdfast.core.front.errands import Errands, check_size
 from holdfast.core.stores.blocking import parse_until
 from holdfast.core.stores.catalogue import ALL
-from holdfast.core.stores.command import Blocked, Command, Gather, Trait
-from holdfast.core.stores.replies import OK, array, error, integer
+from holdfast.core.stores.command import Blocked, Trait
+from holdfast.core.stores.gathering import Combine, Part, places_of, taken_apart
+from holdfast.core.stores.replies import error
 from holdfast.errors import CommandError
 from holdfast.ids import Millis, PartitionId
 
 LATER: Final = Blocked((), 0, b"")
 """Not now, and without a deadline of its own."""
-
-Combine = Callable[[list[bytes]], bytes]
 
 
 @dataclass(slots=True, eq=False)
@@ -102,10 +101,6 @@ class Piece:
         self.gathering.take(self.index, reply)
 
 
-Part = tuple[PartitionId, list[bytes]]
-"""A partition, and the command for it."""
-
-
 class Forwarding:
     """Sends commands of my clients to where their keys are."""
 
@@ -147,19 +142,16 @@ class Forwarding:
         command = ALL.find(args[0])
         assert command is not None, "what was refused is a command"
         check_size(args)
-        keys = command.keys_in(args)
-        parts: dict[PartitionId, list[int]] = {}
-        for place, key in enumerate(keys):
-            parts.setdefault(self.plane.partition_of(key), []).append(place)
+        places = places_of(command.keys_in(args), self.plane.partition_of)
         context = self.errands.context
-        owners = [self.errands.owner_of(partition) for partition in parts]
+        owners = [self.errands.owner_of(partition) for partition in places]
         others = [owner for owner in owners if owner is not None and owner[0] != context.me.id]
         if None in owners or not others:
             until = self.plane.call.now + context.config.operation_timeout_ms
             return Blocked((), until, error(refusal.message))
-        partition = next(iter(parts))
-        if len(parts) > 1:
-            return self.start(session, *split(command, args, parts), command.traits)
+        partition = next(iter(places))
+        if len(places) > 1:
+            return self.start(session, *taken_apart(command, args, places), command.traits)
         if Trait.BLOCKS in command.traits:
             wait = self._wait_of(args)
             return self.start(session, [(partition, args)], first, command.traits, wait)
@@ -205,42 +197,3 @@ class Forwarding:
 def first(replies: list[bytes]) -> bytes:
     """The reply of the only part."""
     return replies[0]
-
-
-def split_bulks(reply: bytes) -> list[bytes]:
-    """What the byte strings of an array say."""
-    return [item[item.index(b"\r\n") + 2 : -2] for item in split_array(reply)]
-
-
-def joined(replies: Iterable[bytes]) -> bytes:
-    """Arrays, one after the other."""
-    return array([item for reply in replies for item in split_array(reply)])
-
-
-def total(replies: Iterable[bytes]) -> bytes:
-    """Integers, added."""
-    return integer(sum(int(reply[1:-2]) for reply in replies))
-
-
-def split(
-    command: Command, args: list[bytes], parts: dict[PartitionId, list[int]]
-) -> tuple[list[Part], Combine]:
-    """A command of several keys by partition, and how the replies become one."""
-    step, count = command.keys[2], len(command.key_indexes(len(args)))
-    split_up: list[Part] = []
-    for partition, places in parts.items():
-        own = [args[0]]
-        for place in places:
-            start = command.keys[0] + place * step
-            own += args[start : start + step]
-        split_up.append((partition, own))
-
-    def in_order(replies: list[bytes]) -> bytes:
-        items = [b""] * count
-        for places, reply in zip(parts.values(), replies, strict=True):
-            for place, item in zip(places, split_array(reply), strict=True):
-                items[place] = item
-        return array(items)
-
-    combine = {Gather.SUM: total, Gather.ITEMS: in_order, Gather.OK: lambda _: OK}[command.gather]
-    return split_up, combine

@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from holdfast.core.data.plane import split_array
 from holdfast.core.data.sessions import Session
 from holdfast.core.data.tickets import Ticket
-from holdfast.core.front.forwarding import Forwarding, joined, total
+from holdfast.core.front.forwarding import Forwarding
 from holdfast.core.stores.catalogue import ALL
 from holdfast.core.stores.command import Blocked, Command, Trait
+from holdfast.core.stores.gathering import joined, split_array, total
 from holdfast.core.stores.keyspace import parse_scan
 from holdfast.core.stores.replies import OK
 from holdfast.core.stores.scanning import scanned

@@ -33,10 +33,11 @@ from holdfast.core.data.plane import CROSS_SLOT
 from holdfast.core.data.sessions import Session
 from holdfast.core.data.tickets import UNKNOWN, Ticket
 from holdfast.core.front.errands import check_size
-from holdfast.core.front.forwarding import Forwarding, split_bulks
+from holdfast.core.front.forwarding import Forwarding
 from holdfast.core.stores.catalogue import ALL
 from holdfast.core.stores.command import Blocked, Trait, wrong_arity
 from holdfast.core.stores.fragment import version_of_value
+from holdfast.core.stores.gathering import split_bulks
 from holdfast.core.stores.record import ABSENT
 from holdfast.core.stores.replies import OK, QUEUED, array, bulks, error
 from holdfast.errors import CommandError
@@ -229,7 +230,7 @@ def check_not(refusal: str, refused: bool) -> None:
 def keys_of(args: list[bytes]) -> list[bytes]:
     """The keys of a command; none if it is not about keys."""
     command = ALL.find(args[0])
-    return [] if command is None else [args[each] for each in command.key_indexes(len(args))]
+    return [] if command is None else command.keys_in(args)
 
 
 def traits_of(args: list[bytes]) -> Trait:
