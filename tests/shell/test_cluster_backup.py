@@ -77,6 +77,8 @@ def test_a_backup_of_a_cluster_is_made_through_any_member_and_restored_three_tim
     assert [each["name"] for each in listed["backups"]] == ["first", "second"]
     assert listed["silent_members"] == []
     assert back_up(own, members[0], "--name", "first") == listed["backups"][0], "it is there"
+    again = holdfast("backup", *about(own, members[0]), "--name", "first")
+    assert "first was there already: what was written since is not in it" in again
     for process in members:
         process.kill()
     parts = [Path(part["directory"]) for part in second["parts"]]

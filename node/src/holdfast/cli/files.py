@@ -120,9 +120,13 @@ def backup_command(
 
 
 async def _back_up_all(client: HttpClient, name: str, output: Output) -> int:
+    before = (await client.backups()).backups if name else []
     with working("the members back up what they have"):
         made = await client.back_up(name)
-    tell_model(made, [told_of(made)], output)
+    lines = [told_of(made)]
+    if made in before:
+        lines.append(f"{made.name} was there already: what was written since is not in it")
+    tell_model(made, lines, output)
     return 0
 
 

@@ -30,7 +30,7 @@ from typing import Final
 from holdfast.core.stores.replies import error
 
 UNKNOWN: Final = error(
-    "UNKNOWNOUTCOME not confirmed in time by every backup; read the key to see whether it was done"
+    "UNKNOWNOUTCOME not confirmed in time by all who are to have it; read the key to see what is so"
 )
 AGAIN: Final = error("TRYAGAIN a write of this key is not confirmed yet; read it again")
 

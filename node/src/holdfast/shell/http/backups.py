@@ -20,6 +20,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,9 +69,12 @@ class BackupRoutes:
         add("/v1/backups", self.post_backup, methods=["POST"], dependencies=guards)
         add(OWN_PATH, self.get_own, methods=["GET"], dependencies=[secret], include_in_schema=False)
         add("/v1/backups/{name}", self.delete_backup, methods=["DELETE"], dependencies=guards)
-        add(OWN_PATH, self.post_own, methods=["POST"], dependencies=guards, include_in_schema=False)
+        add_done = partial(
+            add, dependencies=guards, include_in_schema=False, status_code=HTTPStatus.NO_CONTENT
+        )
+        add_done(OWN_PATH, self.post_own, methods=["POST"])
         own = f"{OWN_PATH}/{{name}}"
-        add(own, self.delete_own, methods=["DELETE"], dependencies=guards, include_in_schema=False)
+        add_done(own, self.delete_own, methods=["DELETE"])
         files = f"{own}/{{file:path}}"
         add(
             files,
@@ -174,7 +179,7 @@ class BackupRoutes:
             own_bytes=index.own_bytes,
         )
 
-    async def post_own(self, order: BackupOrder) -> OwnParts:
+    async def post_own(self, order: BackupOrder) -> None:
         """For the other members: seal, or keep this member's part."""
         view = view_of(self._member)
         part = Part(order.name, tuple(order.parts), view.cluster)
@@ -188,14 +193,12 @@ class BackupRoutes:
             raise Refused(Kind.UNAVAILABLE, f"the disk failed: {error.message}") from error
         except (StorageError, OSError) as error:
             raise Refused(Kind.NO_ROOM, f"the part can't be written: {error}") from error
-        return await self.get_own()
 
-    async def delete_own(self, name: str) -> OwnParts:
+    async def delete_own(self, name: str) -> None:
         """For the other members: keep this member's part no more."""
         self._check(name)
         async with self._one:
             await self._member.forget_backup(name)
-        return await self.get_own()
 
     async def get_file(self, name: str, file: str) -> FileResponse:
         """For whoever carries backups away: one file of a part."""
