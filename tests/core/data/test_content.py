@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.data.content import (
+    change_of,
     changes_of,
     differing_leaves,
     digest_of,
@@ -181,6 +182,7 @@ def test_of_what_was_changed_goes_what_it_is_now() -> None:
     assert found[0] == (b"a", record(3))
     assert [key for key, _ in found] == [b"a", b"b", b"c"]
     assert [kind_of(each) for _, each in found[1:]] == [Kind.GONE, Kind.LOCK]
+    assert found == tuple(change_of(held, (key, each)) for key, each in found)
 
 
 def test_of_a_fragment_that_was_emptied_goes_that_and_all_that_is_there_now() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.core.data.merkle import Tree, differing, hash_of
 from holdfast.core.data_messages import Mutations
-from holdfast.core.stores.fragment import TOKEN_BYTES, Fragment
+from holdfast.core.stores.fragment import TOKEN_BYTES, Fragment, Mutation
 from holdfast.core.stores.incoming import Incoming
 from holdfast.core.stores.record import (
     ABSENT,
@@ -111,6 +111,14 @@ def changes_of(fragment: Fragment, mutations: Mutations) -> Mutations:
         *((key, record_or_gone(fragment, key)) for key in keys),
         *((key, lock_or_free(fragment, key)) for key in locks),
     )
+
+
+def change_of(fragment: Fragment, mutation: Mutation) -> Mutation:
+    """The same of one that has changed a key or a lock, and not all there is."""
+    key, record = mutation
+    if record[FLAGS_AT] and kind_of(record) is Kind.LOCK:
+        return key, lock_or_free(fragment, key)
+    return key, record_or_gone(fragment, key)
 
 
 def version_now(fragment: Fragment) -> bytes:

@@ -41,12 +41,12 @@ right: records merge by their versions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from holdfast.core.context import Context
-from holdfast.core.data.content import changes_of, differing_leaves, keys_in, records_of
+from holdfast.core.data.content import change_of, differing_leaves, keys_in, records_of
 from holdfast.core.data.copies import Copy, Holding, lineage_of
 from holdfast.core.data.holdings import Holdings
 from holdfast.core.data.journal import Gap, Journal
@@ -63,7 +63,7 @@ from holdfast.core.data_messages import (
     Way,
 )
 from holdfast.core.messages import Origin
-from holdfast.core.stores.fragment import Fragment
+from holdfast.core.stores.fragment import Fragment, Mutation
 from holdfast.core.stores.record import kind_of
 from holdfast.ids import MemberId, PartitionId
 
@@ -244,14 +244,14 @@ class Giving:
         missed = copy.journal.since(known)
         if isinstance(missed, Gap) or any(not key for key, _ in missed):
             return None  # the empty key stands for all of them: it was EMPTIED
-        changed = {(key, kind_of(record)): (key, record) for key, record in missed}
-        records, taken = changes_in(copy.fragment, tuple(changed.values()), PLAN_BYTES)
-        if taken == len(changed):
+        changed = tuple({(key, kind_of(record)): (key, record) for key, record in missed}.values())
+        records = changes_in(copy.fragment, changed, PLAN_BYTES)
+        if len(records) == len(changed):
             return FragmentPlan(stand, Way.CHANGES, records, (), (), depth)
         if claim.empty:
             return None  # there is nothing to spare
-        gift.changed[copy.name] = tuple(changed.values())
-        return FragmentPlan(stand, Way.MANY, (), (), (), depth)
+        gift.changed[copy.name] = changed[len(records) :]
+        return FragmentPlan(stand, Way.MANY, records, (), (), depth)
 
     def _by_content(self, gift: Gift, copy: Copy, claim: Claimed) -> FragmentPlan:
         stand, fragment = copy.standing(), copy.fragment
@@ -379,26 +379,23 @@ def past_page(pull: SyncPull, journal: Journal) -> SyncPage:
     )
 
 
-def changes_in(
-    fragment: Fragment, changed: Sequence[tuple[bytes, bytes]], size_max: int
-) -> tuple[Mutations, int]:
-    """What has become of these, as far as it fits, but of one at least; and of how many."""
-    found: list[tuple[bytes, bytes]] = []
-    size = taken = 0
+def changes_in(fragment: Fragment, changed: Iterable[Mutation], size_max: int) -> Mutations:
+    """What has become of the first of these, as many as fit, but of one at least."""
+    found: list[Mutation] = []
+    size = 0
     for mutation in changed:
-        now = changes_of(fragment, (mutation,))
-        size += sum(len(key) + len(record) for key, record in now)
+        now = change_of(fragment, mutation)
+        size += len(now[0]) + len(now[1])
         if size > size_max and found:
             break
-        found.extend(now)
-        taken += 1
-    return tuple(found), taken
+        found.append(now)
+    return tuple(found)
 
 
 def changes_page(pull: SyncPull, fragment: Fragment, changed: Mutations) -> SyncPage:
     """Records of what the journal names, from a position on, as many as fit."""
-    records, taken = changes_in(fragment, changed[pull.position :], PAGE_BYTES)
-    end = pull.position + taken
+    records = changes_in(fragment, changed[pull.position :], PAGE_BYTES)
+    end = pull.position + len(records)
     following = end if end < len(changed) else 0
     return SyncPage(pull.id, pull.partition, pull.name, pull.position, records, (), (), following)
 

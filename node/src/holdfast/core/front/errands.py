@@ -33,9 +33,10 @@ never tried elsewhere. *I begin another stay.* What was sent in the last one is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.core.context import Context
 from holdfast.core.data.plane import NO_OWNER, NOT_SERVING, WAIT_MS
@@ -45,6 +46,7 @@ from holdfast.core.data_messages import Errand as Sent
 from holdfast.core.data_messages import Forward, Forwarded
 from holdfast.core.messages import Origin
 from holdfast.core.stores.replies import error
+from holdfast.core.views import View
 from holdfast.errors import CommandError
 from holdfast.ids import MemberId, Millis, PartitionId
 
@@ -62,15 +64,19 @@ TOO_LARGE: Final = (
 NOT_THERE: Final = frozenset((error(NO_OWNER), error(NOT_SERVING)))
 
 
-class Slot(Protocol):
+class Slot(ABC):
     """One command of an errand, and where its reply goes."""
 
-    args: list[bytes]
-    partition: PartitionId
-    writes: bool
-    until: Millis
-    """When its time is up; 0 for never."""
+    def __init__(
+        self, args: list[bytes], partition: PartitionId, until: Millis, *, writes: bool
+    ) -> None:
+        self.args = args
+        self.partition = partition
+        self.writes = writes
+        self.until = until
+        """When its time is up; 0 for never."""
 
+    @abstractmethod
     def fill(self, reply: bytes) -> None:
         """It is answered."""
 
@@ -90,7 +96,7 @@ def check_size(args: Sequence[bytes]) -> int:
 
 def is_not_there(reply: bytes) -> bool:
     """Whether a reply says that nothing was done, as the key is not there."""
-    return reply[:7] == b"-MOVED " or reply in NOT_THERE
+    return reply.startswith(b"-") and (reply.startswith(b"-MOVED ") or reply in NOT_THERE)
 
 
 @dataclass(slots=True, eq=False)
@@ -134,6 +140,10 @@ class Errands:
         """Commands that were sent since the start."""
         self._freed = freed
         self._forming: dict[tuple[int, Stay], Errand] = {}
+        self._formed: Errand | None = None
+        """The one of them that got a command last: most clients ask for the same member often."""
+        self._stays: dict[MemberId, Stay] = {}
+        self._stays_of: View | None = None
         self._again: dict[int, list[Slot]] = {}
         """What is to be sent once more, by session."""
         self._sessions: dict[int, Session] = {}
@@ -143,17 +153,19 @@ class Errands:
 
     # From sessions --------------------------------------------------------------------------------
 
-    def add(self, session: Session, slot: Slot) -> bool:
-        """Have a command carried out by whoever owns its partition; whether that is known, and
-        there is room."""
-        stay = self.owner_of(slot.partition)
+    def add(self, session: Session, slot: Slot, stay: Stay | None) -> bool:
+        """Have a command carried out there, by whoever owns its partition; whether that is known,
+        and there is room."""
         if stay is None:
             return False
         size = check_size(slot.args)
-        errand = self._forming.get((session.number, stay))
-        if errand is None:
-            errand = self._forming[session.number, stay] = Errand(session, stay)
-        elif errand.size + size > MESSAGE_BYTES:
+        errand = self._formed
+        if errand is None or errand.session is not session or errand.stay is not stay:
+            errand = self._forming.get((session.number, stay))
+            if errand is None:
+                errand = self._forming[session.number, stay] = Errand(session, stay)
+            self._formed = errand
+        if errand.size + size > MESSAGE_BYTES and errand.slots:
             return False
         errand.slots.append(slot)
         errand.size += size
@@ -162,15 +174,18 @@ class Errands:
 
     def ask(self, session: Session, slot: Slot) -> None:
         """The same; if it can't go now, it goes as soon as it can."""
-        if not self.add(session, slot):
+        if not self.add(session, slot, self.owner_of(slot.partition)):
             session.away += 1
             self._try_again(session, slot)
 
     def owner_of(self, partition: PartitionId) -> Stay | None:
         """The stay that owns a partition, as far as I know."""
         view, owner = self.context.view, self.context.table.row(partition).owner
-        member = None if view is None or owner is None else view.find(owner)
-        return None if member is None else (member.id, member.incarnation)
+        if view is not self._stays_of:
+            self._stays_of = view
+            members = () if view is None else view.members
+            self._stays = {member.id: (member.id, member.incarnation) for member in members}
+        return None if owner is None else self._stays.get(owner)
 
     def cancel(self, session: Session) -> None:
         """Its client has gone: what is not done yet need not be done."""
@@ -264,7 +279,8 @@ class Errands:
         held: dict[PartitionId, None] = {}
         for slot in slots:
             session.away -= 1
-            if slot.partition in held or not self.add(session, slot):
+            stay = self.owner_of(slot.partition)
+            if slot.partition in held or not self.add(session, slot, stay):
                 session.away += 1
                 held[slot.partition] = None
                 self._try_again(session, slot)
@@ -291,7 +307,7 @@ class Errands:
         """Send what this step brought."""
         if not self._forming:
             return
-        forming, self._forming = self._forming, {}
+        forming, self._forming, self._formed = self._forming, {}, None
         fresh: dict[Stay, list[Errand]] = {}
         for errand in forming.values():
             self._numbers += 1

@@ -32,7 +32,7 @@ from holdfast.core.data.gates import SINGLES
 from holdfast.core.data.plane import Elsewhere, Plane
 from holdfast.core.data.sessions import Pending, Session
 from holdfast.core.data.tickets import AGAIN, UNKNOWN, Desk, Ticket
-from holdfast.core.front.errands import Errands, check_size
+from holdfast.core.front.errands import Errands, Slot, Stay, check_size
 from holdfast.core.stores.blocking import parse_until
 from holdfast.core.stores.catalogue import ALL
 from holdfast.core.stores.command import Blocked, Trait
@@ -45,17 +45,22 @@ LATER: Final = Blocked((), 0, b"")
 """Not now, and without a deadline of its own."""
 
 
-@dataclass(slots=True, eq=False)
-class Place:
+class Place(Slot):
     """A command whose reply has its place in a ticket."""
 
-    args: list[bytes]
-    partition: PartitionId
-    writes: bool
-    until: Millis
-    ticket: Ticket
-    place: int
-    desk: Desk
+    def __init__(
+        self,
+        args: list[bytes],
+        partition: PartitionId,
+        ticket: Ticket,
+        desk: Desk,
+        *,
+        writes: bool,
+    ) -> None:
+        super().__init__(args, partition, Millis(ticket.deadline), writes=writes)
+        self.ticket = ticket
+        self.place = len(ticket.replies)
+        self.desk = desk
 
     def fill(self, reply: bytes) -> None:
         """It is answered."""
@@ -85,16 +90,21 @@ class Gathering:
                 self.pending.reply = self.combine(self.replies)
 
 
-@dataclass(slots=True, eq=False)
-class Piece:
+class Piece(Slot):
     """One part."""
 
-    args: list[bytes]
-    partition: PartitionId
-    writes: bool
-    until: Millis
-    gathering: Gathering
-    index: int
+    def __init__(
+        self,
+        part: Part,
+        until: Millis,
+        gathering: Gathering,
+        index: int,
+        *,
+        writes: bool,
+    ) -> None:
+        super().__init__(part[1], part[0], until, writes=writes)
+        self.gathering = gathering
+        self.index = index
 
     def fill(self, reply: bytes) -> None:
         """It is answered."""
@@ -114,23 +124,22 @@ class Forwarding:
         if single is None or not single.least <= len(args) <= single.most:
             return None
         partition = self.plane.partition_of(args[1])
-        owner = self.errands.context.table.row(partition).owner
-        if owner is None or owner == self.errands.context.me.id:
+        stay = self.errands.owner_of(partition)
+        if stay is None or stay[0] == self.errands.context.me.id:
             return None
-        return self._place(session, args, partition, single.otherwise, ticket)
+        return self._place(session, args, partition, stay, single.otherwise, ticket)
 
     def _place(
         self,
         session: Session,
         args: list[bytes],
         partition: PartitionId,
+        stay: Stay | None,
         otherwise: bytes,
         ticket: Ticket,
     ) -> bytes | None:
-        until, place = Millis(ticket.deadline), len(ticket.replies)
-        writes = otherwise is UNKNOWN
-        slot = Place(args, partition, writes, until, ticket, place, self.plane.desk)
-        if not self.errands.add(session, slot):
+        slot = Place(args, partition, ticket, self.plane.desk, writes=otherwise is UNKNOWN)
+        if not self.errands.add(session, slot, stay):
             return None
         ticket.needs += 1
         return otherwise
@@ -156,7 +165,8 @@ class Forwarding:
             wait = self._wait_of(args)
             return self.start(session, [(partition, args)], first, command.traits, wait)
         otherwise = UNKNOWN if Trait.WRITE in command.traits else AGAIN
-        return self._place(session, args, partition, otherwise, ticket) or LATER
+        stay = self.errands.owner_of(partition)
+        return self._place(session, args, partition, stay, otherwise, ticket) or LATER
 
     def _wait_of(self, args: list[bytes]) -> int | None:
         """How long a command waits for its key; None for ever. Its owner judges what is wrong."""
@@ -188,8 +198,8 @@ class Forwarding:
         until = 0 if wait is None else context.now + wait + context.config.operation_timeout_ms
         gathering = Gathering(session, pending, combine, [b""] * len(parts), len(parts))
         writes = Trait.WRITE in traits
-        for index, (partition, args) in enumerate(parts):
-            piece = Piece(args, partition, writes, Millis(until), gathering, index)
+        for index, part in enumerate(parts):
+            piece = Piece(part, Millis(until), gathering, index, writes=writes)
             self.errands.ask(session, piece)
         return LATER
 
