@@ -158,7 +158,7 @@ def test_writes_on_their_way_do_not_make_it_unsafe_when_backups_are_asked_again(
 def test_whoever_knows_that_it_lacks_something_makes_it_unsafe() -> None:
     cluster = grid(A, B, C)
     cluster.reply(A, "SET k v")
-    cluster.holding(B).doubtful = True
+    cluster.holding(B).doubts += 1
     assert verdict(cluster).reasons == ("1 copies are not in sync with their owners",)
 
 
@@ -173,7 +173,7 @@ def test_an_owner_that_does_not_lead_makes_it_unsafe() -> None:
 def test_indexes_that_no_name_uses_are_not_promised() -> None:
     cluster = grid(A, B, C, unnamed=NameSettings(backups=1))
     cluster.reply(A, "SET k v")
-    cluster.holding(C).doubtful = True
+    cluster.holding(C).doubts += 1
     assert verdict(cluster).safe
     assert backups_promised(cluster.nodes[A].context.config) == 1
     assert backups_promised(Config(replica_count=2, unnamed=BOTH)) == 1

@@ -269,12 +269,31 @@ def test_backup_from_files_lacks_something_until_the_owner_says_that_it_does_not
     assert not held.fall_behind(ReplicaCheck(P, REIGN, (stand(NAME, 2),)))
 
 
-@pytest.mark.parametrize("doubt", ["doubtful", "unverified", "awaited", "resuming"])
+@pytest.mark.parametrize("doubt", ["unverified", "awaited", "resuming"])
 def test_doubts_end_when_an_ownership_begins(doubt: str) -> None:
     held = backing(1)
+    held.doubts += 1
     setattr(held, doubt, True)
     held.lead(REIGN)
+    assert not held.doubtful
     assert not getattr(held, doubt)
+
+
+def test_what_is_current_as_of_an_earlier_doubt_ends_no_later_one() -> None:
+    held = backing(1)
+    held.doubts += 2
+    held.settle(1)
+    assert held.lacking()
+    held.settle(2)
+    assert not held.lacking()
+
+
+def test_who_is_to_have_another_index_is_asked_for_doubts_as_well() -> None:
+    held = backing(1)
+    held.expect(0)
+    assert not held.wanting()
+    held.doubts += 1
+    assert held.wanting()
 
 
 # Files --------------------------------------------------------------------------------------------

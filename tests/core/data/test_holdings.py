@@ -132,7 +132,7 @@ def test_copy_that_was_not_in_sync_may_lack_what_was_acknowledged() -> None:
     held = holdings()
     held.begin(P, REIGN)
     publish(held, A, B, None)
-    held.here[P].doubtful = True
+    held.here[P].doubts += 1
     publish(held, B, None, None, reign=REIGN + 1)
     assert said(held) == ["my copy was not in sync when its owner went"]
 

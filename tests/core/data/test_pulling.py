@@ -69,6 +69,28 @@ def test_copy_whose_gap_no_journal_covers_gets_what_lies_in_the_leaves_that_diff
     assert same(cluster)
 
 
+def test_a_plan_that_is_told_again_ends_no_doubt_that_came_since() -> None:
+    """It is of the time before a write of which the backup heard nothing but that frames were
+    skipped: the write is acknowledged when the backup has it, and no sooner."""
+    cluster = behind("a", names={b"two": BOTH})
+    cluster.drops = [plans_to_c]
+    write(cluster, "b")
+    cluster.run_until(lambda: bool(cluster.messages(SyncPlan)))
+    cluster.drops.append(to(C, BackupFrame))
+    late = "v" * SMALL
+    cluster.command(A, f"SET late {late}", session=9)
+    cluster.run(2)
+    cluster.drops.pop()
+    write(cluster, "two:first")
+    assert [frame.skipped for frame in cluster.messages(BackupFrame, to=C)][-1]
+    cluster.drops = []
+    cluster.run_until(lambda: 9 in cluster.replies)
+    assert cluster.replies[9] == b"+OK\r\n"
+    assert cluster.value(C, "late") == late.encode()
+    cluster.run(600)
+    assert same(cluster)
+
+
 def test_key_that_the_owner_has_not_is_removed() -> None:
     cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL)
     assert cluster.reply(A, "SET common 1", "SET gone 1") == b"+OK\r\n" * 2

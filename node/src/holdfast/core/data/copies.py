@@ -237,8 +237,10 @@ class Holding:
         self.target = NO_INDEX
         """By a migration under way."""
         self.copies: dict[bytes, Copy] = {}
-        self.doubtful = False
-        """Whether mutations of fragments that I don't even know may be missing."""
+        self.doubts = 0
+        """How often mutations were missed, may be of fragments that I don't even know."""
+        self.settled = 0
+        """How many of these doubts are over."""
         self.unverified = False
         """Whether it comes from files or an earlier stay, and nobody has said yet that it is
         current."""
@@ -284,12 +286,17 @@ class Holding:
                 copy.receive()
         return copy
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether mutations may be missing of which nobody has said since that they are here."""
+        return self.doubts != self.settled
+
     def lead(self, reign: int) -> None:
         """I am the owner, as the master has published."""
         if self.reign == reign:
             return
-        self.doubtful = self.awaited = self.unverified = self.resuming = self.damaged = False
-        self.unsure = self.unvouched = False
+        self.settle()
+        self.awaited = self.resuming = self.unvouched = False
         self.reign, self.index, self.target = reign, 0, NO_INDEX
         self.space.reign(reign)
         for copy in self:
@@ -386,7 +393,12 @@ class Holding:
         for copy in self:
             copy.arrived()
         self.index, self.target = self.target, NO_INDEX
-        self.doubtful = self.unverified = self.damaged = self.unsure = False
+        self.settle()
+
+    def settle(self, doubts: int | None = None) -> None:
+        """What is here is current, as of when there were so many doubts; or altogether."""
+        self.settled = self.doubts if doubts is None else max(self.settled, doubts)
+        self.unverified = self.damaged = self.unsure = False
 
     def unexpected(self) -> None:
         """It has failed."""
@@ -396,7 +408,7 @@ class Holding:
 
     def lacking(self) -> bool:
         """Whether any copy that counts here lacks something."""
-        if self.doubtful or self.unverified:
+        if self.doubts != self.settled or self.unverified:
             return True
         for copy in self.copies.values():
             backup = copy.backup
@@ -413,6 +425,11 @@ class Holding:
             if arrival is not None and arrival.dirty:
                 return True
         return False
+
+    def wanting(self) -> bool:
+        """Whether the owner is to be asked, for the index of the row or that of a migration, which
+        is never a colder one."""
+        return self.lacking() if self.target < 0 else self.arriving() or self.doubtful
 
 
 def _measure(backup: Backup, owner: FragmentStand) -> None:

@@ -37,6 +37,8 @@ What can go wrong
 *A backup that is asked so never answers*: it is listed no more in the end, and is not waited for.
 *The owner changes.* Its answers are of another reign: the pull is off, and begins again with the
 new owner. *It dies*: the same, once the table says who comes after it.
+*Mutations were skipped since I asked* (`streams`): the plan is of the time before, however often it
+is told again. It ends no doubt that came later: I ask anew.
 *An answer to a question of an earlier stay comes late*: numbers begin with the stay, so it is none.
 """
 
@@ -93,6 +95,8 @@ class Pull:
     sent_at: int
     recall: bool = False
     """Whether I am the owner, and ask a backup."""
+    doubts: int = 0
+    """How many there were when I asked: the plan may be older than any that came since."""
     sure: bool = False
     """Whether who is asked has everything that was ever acknowledged; of a backup."""
     plans: deque[FragmentPlan] = field(default_factory=deque)
@@ -177,7 +181,7 @@ class Pulling:
         holding = self.holdings.get(partition)
         if holding is None or holding.reign or self._index(partition) < 0:
             return False
-        return holding.recalls or _lacks(holding)
+        return holding.recalls or holding.wanting()
 
     def _index(self, partition: PartitionId) -> int:
         """The index for which data is wanted; what is fenced is left as it is."""
@@ -236,7 +240,8 @@ class Pulling:
         backups = (copy for copy in holding if copy.backup is not None)
         claims = tuple(_claim(copy, compares=compares) for copy in backups)
         ask = SyncAsk(self._last, partition, reign, index, claims, holding.recalls)
-        pull = Pull(self._last, owner, reign, index, ask, self.context.now, holding.recalls)
+        recall, doubts = holding.recalls, holding.doubts
+        pull = Pull(self._last, owner, reign, index, ask, self.context.now, recall, doubts)
         self.pulls[partition] = pull
         holding.transfers = True
         for copy in holding:
@@ -429,15 +434,13 @@ class Pulling:
             self._forget(partition)
             self.want(partition, at_once=True)
             return
-        holding.doubtful = holding.unverified = holding.damaged = holding.unsure = False
+        holding.settle(pull.doubts)
         self._forget(partition)
-        if not _lacks(holding):
+        if not holding.wanting():
             self.wanted.pop(partition, None)
+        elif holding.doubtful:
+            self.want(partition, at_once=True)
         self.replicas.look_again()
-
-
-def _lacks(holding: Holding) -> bool:
-    return holding.arriving() if holding.target >= 0 else holding.lacking()
 
 
 def knows_where_it_stands(holding: Holding) -> bool:

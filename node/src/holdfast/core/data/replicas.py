@@ -194,7 +194,7 @@ class Replicas:
         for partition, holding in self.holdings.here.items():
             if self.context.table.row(partition).owner == origin.id and holding.index > 0:
                 sender.doubted.setdefault(partition, 0)
-                holding.doubtful = True
+                holding.doubts += 1
                 self._lacking(partition)
 
     # Runs -----------------------------------------------------------------------------------------
