@@ -181,9 +181,11 @@ class Stage:
 
 @contextmanager
 def signals_end() -> Iterator[None]:
-    """SIGTERM ends the bench like ctrl-C, so that what it started ends, too."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """SIGTERM ends the bench like ctrl-C, so that what it started ends, too; and ctrl-C ends it
+    also where a shell that runs it in the background had it ignored."""
+    before = [signal.signal(number, signal.default_int_handler) for number in INTERRUPTIONS]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(INTERRUPTIONS, before, strict=True):
+            signal.signal(number, handler)
