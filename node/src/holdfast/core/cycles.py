@@ -10,12 +10,16 @@ one cycle, so the repair has one result whatever the order of the search.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from holdfast.errors import PlanError
-from holdfast.ids import NO_INDEX, REPLICA_COUNT_MAX, MemberId, Replicas
+from holdfast.ids import NO_INDEX, REPLICA_COUNT_MAX, Replicas
+
+Who = TypeVar("Who")
+"""How members are told apart: by their ids, or while rows are made by numbers (`assignment`)."""
 
 
-def index_of(row: Sequence[MemberId | None], member: MemberId | None) -> int:
+def index_of(row: Sequence[Who | None], member: Who | None) -> int:
     """Slot of a member, `NO_INDEX` when it has none or is nobody."""
     return row.index(member) if member is not None and member in row else NO_INDEX
 
@@ -35,7 +39,7 @@ def check_rows(current: Replicas, target: Replicas) -> None:
 
 
 def cycle_through(
-    current: Sequence[MemberId | None], target: Sequence[MemberId | None], slot: int
+    current: Sequence[Who | None], target: Sequence[Who | None], slot: int
 ) -> list[int]:
     """The slots of the cycle that starts and ends at `slot`; empty when there is none."""
     cycle = [slot]

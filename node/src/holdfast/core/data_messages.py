@@ -126,7 +126,7 @@ class Way(StrEnum):
     CHANGES = "changes"
     """The journal names the keys; their records are in the plan."""
     MANY = "many"
-    """The same, where they are too long for a plan: they come page by page."""
+    """The same, where they are too long for a plan: the rest of them comes page by page."""
     LEAVES = "leaves"
     """The trees differ in these leaves: their listings come page by page."""
     WHOLE = "whole"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Final
 
+from holdfast.core.cycles import cycle_through
 from holdfast.ids import REPLICA_COUNT_MAX
 
 VACANT: Final = -1
@@ -112,12 +113,8 @@ class Board:
         """Whether the member that the row would have at this index only changes places with others:
         nobody comes and nobody goes, so that the planner can't do it (`cycles`)."""
         origin = self.origin[partition]
-        at = index
-        while at < len(origin) and origin[at] in row:
-            at = row.index(origin[at])
-            if at == index:
-                return row[index] != origin[index]
-        return False
+        beyond = [VACANT] * (len(row) - len(origin))
+        return bool(cycle_through((*origin, *beyond), row, index))
 
     def fits(self, partition: int, index: int, member: int) -> bool:
         """Whether a member of a row may have an index, as far as those at hotter ones matter: each

@@ -408,7 +408,7 @@ class Holding:
 
     def lacking(self) -> bool:
         """Whether any copy that counts here lacks something."""
-        if self.doubts != self.settled or self.unverified:
+        if self.doubtful or self.unverified:
             return True
         for copy in self.copies.values():
             backup = copy.backup

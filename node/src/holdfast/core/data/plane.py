@@ -362,7 +362,7 @@ class Plane:
         """Once for each partition; all of them have to be here."""
         parts, combine = taken_apart(command, args, places)
         for partition, own in parts:
-            self.check(partition, command.traits, command.keys_in(own)[0])
+            self.check(partition, command.traits, own[command.keys[0]])
         replies = []
         for partition, own in parts:
             reply = self.on_partition(partition, command, own, command.keys_in(own), ticket)

@@ -165,8 +165,7 @@ class Forwarding:
             wait = self._wait_of(args)
             return self.start(session, [(partition, args)], first, command.traits, wait)
         otherwise = UNKNOWN if Trait.WRITE in command.traits else AGAIN
-        stay = self.errands.owner_of(partition)
-        return self._place(session, args, partition, stay, otherwise, ticket) or LATER
+        return self._place(session, args, partition, owners[0], otherwise, ticket) or LATER
 
     def _wait_of(self, args: list[bytes]) -> int | None:
         """How long a command waits for its key; None for ever. Its owner judges what is wrong."""
