@@ -63,6 +63,7 @@ MODULES = (
     "core/stores/command.py",
     "core/stores/fragment.py",
     "core/stores/gathering.py",
+    "core/stores/incoming.py",
     "core/stores/living.py",
     "core/stores/plain.py",
     "core/stores/record.py",

@@ -171,6 +171,7 @@ def test_commit_that_is_taken_back_by_the_master_is_undone() -> None:
     cluster.inject(a, B, CommitRequest(TAKE))
     published(cluster, row(0, 5, C, A, None), Completed(TAKE, Outcome.FAILED))
     assert node.table.row(P) == row(0, 5, C, A, None)
+    cluster.run(2_000)
     assert P not in node.fragments
     assert node.participation.unpublished == {}
 

@@ -28,7 +28,7 @@ from holdfast.core.messages import (
 from holdfast.core.node import Node
 from holdfast.core.table import Row
 from holdfast.errors import HoldfastError, LocalProtocolError, MessageError, RecoveryError
-from holdfast.ids import Millis, Replicas, Term, Version
+from holdfast.ids import Millis, PartitionId, Replicas, Term, Version
 from tests.core.harness import A, B, Cluster, member, origin_of, partition, row, view_of
 
 TERM = Term(1)
@@ -48,9 +48,10 @@ def report(
     rows: tuple[Row, ...] = (),
     completed: tuple[Completed, ...] = (),
     active: tuple[Migration, ...] = (),
+    unpublished: tuple[PartitionId, ...] = (),
     stable: StableTable | None = None,
 ) -> Report:
-    return Report(TERM, 0, rows, completed, active, stable)
+    return Report(TERM, 0, rows, completed, active, unpublished, stable)
 
 
 def stable(*rows: Row) -> StableTable:
@@ -75,6 +76,7 @@ MALFORMED: list[Message] = [
     report(rows=(TWICE, WHOLE[1])),
     report(completed=ended(LONG_AFTER)),
     report(active=(TWICE_BEFORE,)),
+    report(unpublished=(partition(7),)),
     report(stable=stable(*WHOLE[:1])),
     Versions(TERM, (1,)),
     StablePublication(stable()),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.effects import NoticeKind
 from holdfast.core.events import Woke
 from holdfast.core.mastership import Stage
 from holdfast.core.messages import (
@@ -231,6 +232,19 @@ def test_members_that_fall_silent_together_are_taken_out_one_by_one() -> None:
         assert node.view is not None
         sizes.add(len(node.view.members))
     assert sizes == {5, 4, 3}
+
+
+def test_whoever_restarted_stays_listed_until_the_silent_one_is_taken_out() -> None:
+    """1. C gets no lease any more. 2. B restarts, and asks to be let in. 3. A can't commit a view
+    of itself and C: it took B's former stay out all the same, took that back, and so on."""
+    cluster = Cluster(A, B, C)
+    node = cluster.form(persistent=True)
+    cluster.drops = [lambda _, to, m: to == address_of(C) and isinstance(m, Grant)]
+    cluster.run(2 * LEASE)
+    cluster.crash(B)
+    cluster.start(member(B, 2, persistent=True))
+    cluster.run_until(lambda: node.view is not None and node.view.has(B, 2))
+    assert cluster.noticed(NoticeKind.CHANGE_WITHDRAWN) == []
 
 
 def test_death_of_a_majority_that_is_a_fact_does_not_stop_the_rest() -> None:

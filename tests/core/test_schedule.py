@@ -48,10 +48,21 @@ def test_steps_that_add_copies_come_first_and_equals_keep_the_order_of_the_plan(
 def test_no_member_takes_part_in_more_than_its_bound() -> None:
     schedule = planned([(A, [step(COPY, B)])] * 3 + [(C, [step(COPY, D)])] * 3)
     started = [(p, party) for p, _, party in schedule.start(2)]
-    assert [p for p, _ in started] == [0, 1, 3, 4]
+    assert [p for p, _ in started] == [0, 3, 1, 4]
     assert schedule.load == {A: 2, B: 2, C: 2, D: 2}
     schedule.release(started[0][1])
     assert [p for p, _, _ in schedule.start(2)] == [2]
+
+
+def test_owners_take_turns_in_giving_to_one() -> None:
+    """Else a member that joins is given everything by the first, then by the next: half of the
+    speed, and one owner's clients wait for all of it."""
+    schedule = planned([(A, [step(COPY, D)])] * 4 + [(B, [step(COPY, D)])] * 4)
+    running = [party for _, _, party in schedule.start(2)]
+    for _ in range(4):
+        schedule.release(running[-2])
+        running += [party for _, _, party in schedule.start(2)]
+    assert [party[0] for party in running] == [A, B, A, B, A, B]
 
 
 def test_steps_of_one_partition_run_one_at_a_time_and_the_next_owner_sends() -> None:

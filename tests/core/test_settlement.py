@@ -153,7 +153,7 @@ def settling() -> tuple[Cluster, Node]:
 
 
 def report(term: int = 2) -> Report:
-    return Report(Term(term), 0, (), (), (), None)
+    return Report(Term(term), 0, (), (), (), (), None)
 
 
 def test_everyone_is_asked_until_they_answer() -> None:

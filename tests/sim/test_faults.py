@@ -9,6 +9,7 @@ import pytest
 from holdfast.core.config import RecoveryPolicy
 from holdfast.core.events import Received
 from holdfast.core.messages import NewView
+from holdfast.core.node import Node
 from holdfast.ids import Version
 from holdfast.sim.bugs import mixes
 from holdfast.sim.options import Options
@@ -75,3 +76,23 @@ def test_a_view_that_waits_at_a_door_is_as_good_as_held(*, waits: bool) -> None:
     if waits:
         third.inbox.append(Received(first.node.origin, NewView(taken_back)))
     assert run.faults.may_crash(first) is not waits
+
+
+@pytest.mark.parametrize("came_back", [False, True])
+def test_who_has_just_come_back_from_files_does_not_stand_for_its_stay_before(
+    *, came_back: bool
+) -> None:
+    """One of two voters had come back, and the other was destroyed before it let it in: whoever
+    comes back can't tell whether that one had decided anything (seed 2837)."""
+    run, (first, second, *_) = formed(arbiter_us=20_000)
+    first.site.persistent = False
+    view = first.node.view
+    assert view is not None
+    two = tuple(each for each in view.members if each.id in (first.member.id, second.member.id))
+    two = tuple(replace(m, incarnation=m.incarnation - (came_back and m is two[1])) for m in two)
+    for process in run.world.processes:
+        node = process.node
+        assert isinstance(node, Node)
+        node.context.view = replace(view, members=two, version=Version(view.version + 1))
+    assert first.node.is_master
+    assert run.faults.may_crash(first) is not came_back

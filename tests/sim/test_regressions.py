@@ -210,6 +210,24 @@ def test_a_copy_that_began_empty_says_so_when_it_is_to_lead(seed: int) -> None:
     assert Run(seed, tune=mixes.losing_power).verdict().violation is None
 
 
+def test_an_owner_goes_on_without_a_backup_when_that_one_knows() -> None:
+    """The master was the owner, and only it and the new backup had heard of that one. Both died:
+    the backup before led, and did not know what it lacked [core/test_publication]."""
+    assert Run(2031).verdict().violation is None
+
+
+def test_who_waits_for_others_to_hear_of_its_row_asks_for_no_other_reign() -> None:
+    """It had come back from its files as master and owner. Each of its steps made a row that
+    nobody had heard of, and asked for the next [scenario old_master_is_told_again...]."""
+    assert Run(14).verdict().violation is None
+
+
+def test_a_change_that_cannot_be_committed_is_not_made_over_and_over() -> None:
+    """Who had restarted was taken out before who was silent, in each step anew
+    [core/test_mastership]."""
+    assert Run(347).verdict().violation is None
+
+
 def test_an_answer_comes_too_late_for_its_partition() -> None:
     """One message of a turn ended what the next one was an answer to [core/data/test_pulling]."""
     assert Run(102, tune=mixes.moving).verdict().violation is None

@@ -39,7 +39,7 @@ MIGRATION = Migration(
     MigrationId(Term(1), 1), PartitionId(0), Version(1), (MOVE,), (A, None), (B, None)
 )
 SHORT = FragmentStand(b"name", Stand(1, 1, (1,)), ())
-REPORT = Report(Term(1), 0, (), (), (), None)
+REPORT = Report(Term(1), 0, (), (), (), (), None)
 
 
 def publication(replicas: Replicas, *, partition: int = 0, version: int = 1) -> Publication:

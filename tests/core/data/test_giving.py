@@ -22,10 +22,10 @@ from holdfast.core.stores.settings import NameSettings
 from tests.core.data.grid import BOTH, DEFAULT, SMALL, Grid, P, grid, miss, moved, to, ways, write
 from tests.core.harness import A, B, C, Cluster, D, member, partition
 
-EMPTY = Claimed(DEFAULT, (0, 0), (0, 0), empty=True, digest=b"")
+EMPTY = Claimed(DEFAULT, (0, 0), (0, 0), held=0, digest=b"")
 NO_JOURNAL = replace(BOTH, journal_entries=0)
 ONE_AT_A_TIME: dict[str, object] = {"syncs_parallel_max": 1, "sync_interval_ms": 1_000}
-SOME = replace(EMPTY, empty=False, digest=digest_of(Fragment(DEFAULT, BOTH, 0)))
+SOME = replace(EMPTY, held=1, digest=digest_of(Fragment(DEFAULT, BOTH, 0)))
 """A copy that is not sure of itself."""
 
 
@@ -87,6 +87,36 @@ def test_destination_of_a_migration_is_given_everything_before_the_row_names_it(
     assert cluster.content(C)[DEFAULT] == cluster.content(A)[DEFAULT]
 
 
+def test_destination_that_has_little_is_sent_everything_as_well() -> None:
+    """It had to wait for its turn, and has what was written meanwhile: to compare that with all
+    that is here took more than to send it."""
+    cluster = owner(unnamed=replace(BOTH, journal_entries=0), syncs_parallel_max=0)
+    write(cluster, *(f"key{number}" for number in range(20)))
+    cluster.migrate(moved(None, 2, C))
+    cluster.run(5)
+    write(cluster, "a", "new")
+    for node in cluster.nodes.values():
+        node.context.config = replace(node.context.config, syncs_parallel_max=1)
+    cluster.run(1_000)
+    (asked_at,) = (each for each in cluster.messages(SyncAsk) if not each.fragments[0].empty)
+    assert asked_at.fragments[0].digest == b""
+    assert ways(cluster, C) == [Way.WHOLE]
+    assert cluster.content(C)[DEFAULT] == cluster.content(A)[DEFAULT]
+
+
+def test_destination_that_gave_it_up_just_now_gets_what_changed() -> None:
+    cluster = grid(A, B, C)
+    write(cluster, *(f"key{number}" for number in range(20)))
+    cluster.place(A, B, None)
+    cluster.run(50)
+    write(cluster, "key3", "new")
+    cluster.sent.clear()
+    cluster.migrate(moved(None, 2, C))
+    cluster.run(50)
+    assert ways(cluster, C) == [Way.CHANGES]
+    assert cluster.content(C)[DEFAULT] == cluster.content(A)[DEFAULT]
+
+
 def test_fragment_goes_to_the_indexes_that_its_settings_ask_for() -> None:
     settings = {b"one": NameSettings(backups=1), b"none": NameSettings(backups=0)}
     cluster = grid(A, None, None, names=settings, unnamed=BOTH)
@@ -108,7 +138,7 @@ def test_fragment_goes_to_the_indexes_that_its_settings_ask_for() -> None:
 def test_copy_that_stands_where_the_owner_stands_needs_nothing() -> None:
     cluster = owner()
     here = cluster.copy(A).vector.point
-    claim = replace(EMPTY, whole=here, reached=here, empty=False)
+    claim = replace(EMPTY, whole=here, reached=here, held=1)
     assert way(cluster, claim) is Way.NOTHING
 
 
@@ -161,7 +191,7 @@ def test_changes_in_pages_take_a_permit() -> None:
     for number in range(3):
         write(cluster, f"big{number}", value="x" * 150_000)
     point = (before.epoch, before.counter)
-    sure = Claimed(DEFAULT, point, point, empty=False, digest=b"")
+    sure = Claimed(DEFAULT, point, point, held=1, digest=b"")
     assert [plan.reason for plan in asked(cluster, ask(cluster, sure))] == ["no permit"]
 
 

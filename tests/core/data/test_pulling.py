@@ -20,7 +20,7 @@ from holdfast.core.events import Gathered, Received
 from holdfast.core.messages import Message, Publication
 from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.stores.settings import NameSettings
-from holdfast.ids import NO_INDEX, Address, MemberId, Term, Version
+from holdfast.ids import NO_INDEX, Address, MemberId, Millis, Term, Version
 from tests.core.data.grid import BOTH, SMALL, Grid, P, grid, miss, moved, to, ways, write
 from tests.core.harness import A, B, C, Cluster, address_of, member, origin_of
 
@@ -137,7 +137,8 @@ def test_what_is_emptied_while_it_comes_is_so_on_disk_as_well() -> None:
 
 def test_listing_of_many_keys_comes_page_by_page() -> None:
     cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=50_000)
-    assert cluster.reply(A, "SET common 1") == b"+OK\r\n"
+    for number in range(5):
+        write(cluster, f"common{number}")
     miss(cluster, C, *(f"{number}" * 20_000 for number in range(10, 40)))
     cluster.sent.clear()
     cluster.run(800)
@@ -228,7 +229,8 @@ def test_answers_to_another_question_are_not_taken() -> None:
 
 def test_an_answer_comes_in_the_turn_in_which_the_partition_goes() -> None:
     """1. C is being brought up to date. 2. In one turn it hears that it is no backup any more, and
-    drops what it has, and gets the next page (seed 102 of members that come and go)."""
+    drops what it has, as it has given it up once before, and gets the next page (seed 102 of
+    members that come and go)."""
     cluster = behind("a", "b", unnamed=NO_JOURNAL)
     cluster.drops = [to(C, SyncPage)]
     cluster.run(800)
@@ -238,6 +240,7 @@ def test_an_answer_comes_in_the_turn_in_which_the_partition_goes() -> None:
     told = Publication(Term(1), 999, (gone,), ())
     node = cluster.nodes[C]
     node.context.config = replace(node.context.config, backup_count=0)  # two copies are enough
+    node.participation.given_up[P] = Millis(cluster.now - 2_000)
     found = (Received(origin_of(member(A)), told), Received(origin_of(member(A)), page))
     cluster.step(C, Gathered(found))
     assert node.data.holdings.get(P) is None

@@ -131,6 +131,7 @@ def test_frames_wait_no_longer_for_a_row_that_leaves_nothing_here() -> None:
     """The row came that they had waited for, with nothing in it for this member: so it looked at
     nothing, and every frame of that owner waited behind them for ever (seed 5324)."""
     cluster = grid(A, B, None)
+    cluster.run(2_000)  # C keeps nothing from before
     cluster.drops = [to(C, Publication)]
     cluster.place(B, None, C)
     cluster.run(1)

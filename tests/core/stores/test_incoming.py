@@ -38,11 +38,13 @@ def records(of: Fragment) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
     return parts(of)[:2]
 
 
-def end(incoming: Incoming, source: Fragment) -> None:
+def end(incoming: Incoming, source: Fragment, *, everything: bool) -> None:
     """All blocks are here: what the source has not, goes."""
     held = incoming.fragment
-    absent = [key for key in held.records if key not in source.records]
-    incoming.remove(absent)
+    if everything:
+        incoming.leave_unsent()
+    else:
+        incoming.remove([key for key in held.records if key not in source.records])
     incoming.free_others(source.locks)
 
 
@@ -57,12 +59,13 @@ class TransferMachine(RuleBasedStateMachine):
         self.source = fragment()
         self.held = fragment(0)
         self.incoming: Incoming | None = None
+        self.everything = False
         self.mutations: list[Mutation] = []
         self.blocks: list[list[Mutation]] = []
 
     @precondition(lambda self: self.incoming is None)
-    @rule(steps=STEPS, limit=st.integers(1, 120), held=st.booleans())
-    def begin(self, steps: list[Step], limit: int, *, held: bool) -> None:
+    @rule(steps=STEPS, limit=st.integers(1, 120), held=st.booleans(), everything=st.booleans())
+    def begin(self, steps: list[Step], limit: int, *, held: bool, everything: bool) -> None:
         for step in steps:
             perform(self.source, step)
         self.source.take()
@@ -70,6 +73,9 @@ class TransferMachine(RuleBasedStateMachine):
             stranger(self.held)
         self.walk = self.source.entries(limit)
         self.incoming = Incoming(self.held)
+        self.everything = everything
+        if everything:
+            self.incoming.expect_everything()
 
     @rule(word=st.sampled_from([*WORDS, *WORDS, *WORDS, "clear"]), key=KEYS, n=st.integers(0, 9))
     def write(self, word: str, key: bytes, n: int) -> None:
@@ -111,7 +117,7 @@ class TransferMachine(RuleBasedStateMachine):
         while self.mutations:
             self._mutation()
         assert not self.incoming.broken
-        end(self.incoming, self.source)
+        end(self.incoming, self.source, everything=self.everything)
         assert records(self.held) == records(self.source)
         check_sizes(self.held)
 
@@ -222,8 +228,25 @@ def test_what_was_held_before_is_not_compared() -> None:
     incoming = Incoming(held)
     for block in source.entries(100):
         incoming.block(block)
-    end(incoming, source)
+    end(incoming, source, everything=False)
     assert records(held) == records(source)
+
+
+def test_what_was_held_goes_when_everything_has_come_and_not_before() -> None:
+    """Nothing good is given up before it is replaced: the source may end half way."""
+    held = fragment(0)
+    for key in (b"k", b"old", b"heard"):
+        held.put(key, b"held")
+    source, _, entry = arrange()
+    incoming = Incoming(held)
+    incoming.expect_everything()
+    source.put(b"heard", b"since")
+    incoming.mutation(*source.take()[0])
+    incoming.block([entry])
+    assert sorted(held.records) == [b"heard", b"k", b"old"]
+    assert [key for key, _ in incoming.leave_unsent()] == [b"old"]
+    assert sorted(held.records) == [b"heard", b"k"]
+    assert incoming.leave_unsent() == ()
 
 
 def test_differential_transfer_leaves_what_it_does_not_mention() -> None:

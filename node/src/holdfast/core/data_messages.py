@@ -99,9 +99,15 @@ class Claimed:
     whole: tuple[int, int]
     """Up to here nothing is missing; (0, 0) when that is not known."""
     reached: tuple[int, int]
-    empty: bool
+    held: int
+    """How many keys are here: what has few of them is sent everything."""
     digest: bytes
     """Of its Merkle tree; empty when nothing is there, and where the point may be enough."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is here."""
+        return not self.held
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ Rules (seed 002 §2.1; seed 001 §2.2; `design/3` §3)
    Where as many as these have ended one after the other and moved nothing, as the destinations had
    it all, one more is begun after each, up to some times as many; one that moves data ends that.
 8. A step that gives up a copy waits until everyone who keeps one has confirmed the row that says
-   so: who has not heard of it may not have begun to hold the partition.
+   so: who has not heard of it may not have begun to hold the partition. Every step waits until its
+   owner may hear of the row before it (`publication`), as it would learn it from the request.
 
 A failed migration, a change of the members or of the state cancels what has not begun
 (`rebalancing`); what runs is brought to its end.
@@ -187,7 +188,10 @@ class Execution:
             self._commit_next(running, Word.READY)
 
     def _is_safe(self, migration: Migration) -> bool:
-        """Whether there are copies enough without those who have not heard of theirs (rule 8)."""
+        """Whether the owner may hear of its row, and there are copies enough without those who
+        have not heard of theirs (rule 8)."""
+        if self.publisher.holds_back(migration.partition):
+            return False
         after = [member for member in migration.after if member is not None]
         if len(after) >= sum(member is not None for member in migration.before):
             return True

@@ -56,6 +56,8 @@ def _check_message(message: object, context: Context) -> None:
         case Report(rows=rows, completed=completed, active=active, stable=stable):
             _check_whole(rows, context)
             _check_completed(completed, context)
+            for partition in message.unpublished:
+                context.table.row(partition)
             for migration in active:
                 _check_migration(migration, context)
             _check_stable(stable, context)

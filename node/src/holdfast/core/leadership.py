@@ -145,6 +145,7 @@ class Leadership:
             self.settlement.settle()
             self.mastership.lead()
             self._note_stage()
+            self.mastership.grant_who_lacks_nothing()
             self._lead()
         elif missing:
             self._tell_who_is_waited_for(missing)
@@ -219,6 +220,7 @@ class Leadership:
         view, publisher = self.context.view, self.publisher
         assert view is not None
         publisher.forget([left for left in publisher.subscribers if view.find(left) is None])
+        publisher.wait_no_more()
         for member in self.context.others():
             if not publisher.has(member.id):
                 publisher.subscribe(member.id, [-1] * len(self.context.table))
@@ -227,7 +229,8 @@ class Leadership:
 
     def _resume_owners(self, wanted: Iterable[tuple[PartitionId, int]], owner: MemberId) -> None:
         """Begin a reign for an owner that can't go on in the one before its restart. What moves
-        has its next version already: it waits for the end of that, and is asked for again."""
+        has its next version already, and of what others are to hear first it does not know yet: it
+        waits for the end of that, and is asked for again."""
         view, table, moving = self.context.view, self.context.table, self.execution.running
         assert view is not None
         if moving and versions_are_global(view.level):
@@ -236,6 +239,7 @@ class Leadership:
             partition
             for partition, reign in wanted
             if partition not in moving
+            and not self.publisher.holds_back(partition)
             and table.row(partition).owner == owner
             and table.row(partition).reign == reign
         ]

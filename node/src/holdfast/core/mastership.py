@@ -272,6 +272,12 @@ class Mastership:
         ):
             self._hear(view, origin, asked)
 
+    def grant_who_lacks_nothing(self) -> None:
+        """I am settled: who knows all rows need not wait for its next heartbeat."""
+        for member in self.context.others():
+            if self.knows_the_beginning(member.id):
+                self.grant_at_last(Origin(member.id, member.incarnation, member.address))
+
     def _has_gone_deaf(self, view: View, member: Member) -> bool:
         """It speaks and hears nothing: another lease would keep it listed, and not serving."""
         silent_at = self._silent_at(view, member)
@@ -432,16 +438,15 @@ class Mastership:
         view = self.context.view
         assert view is not None
         others = [member for member in view.members if member.id != self.context.me.id]
-        for member in others:
-            if self._is_over(member) and not self.awaited_from_files(view, member):
-                return member
-        silent = (member for member in others if self._silent(view, member))
-        return next((member for member in silent if self._can_go_on_without(view, member)), None)
+        over = [m for m in others if self._is_over(m) and not self.awaited_from_files(view, m)]
+        silent = [member for member in others if self._silent(view, member)]
+        return next((m for m in (*over, *silent) if self._can_go_on_without(view, m)), None)
 
     def _can_go_on_without(self, view: View, member: Member) -> bool:
         """Whether enough of the rest were heard just now to commit the view without it.
 
-        With two of three silent, taking out one would leave a view that the other must confirm.
+        With two of three silent, taking out one would leave a view that the other must confirm; so
+        would taking out who has restarted, where the third is silent: that one is to go first.
         """
         if self.context.config.quorum is Quorum.ANY:
             return True

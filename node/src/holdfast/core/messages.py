@@ -277,6 +277,8 @@ class Report:
     """All rows, or none when the stamp equals the asker's."""
     completed: tuple[Completed, ...]
     active: tuple[Migration, ...]
+    unpublished: tuple[PartitionId, ...]
+    """Rows that the member has and knows of no master's word for."""
     stable: StableTable | None
 
 

@@ -233,15 +233,15 @@ class Node:
         row = context.table.row(partition)
         if row.replicas[0] != context.me.id or not self.data.leads(row):
             return Serving.NONE
-        if partition not in context.fragments or partition in self.participation.unpublished:
-            return Serving.NONE
-        if self.leadership.is_master() and self.leadership.publisher.holds_back(partition):
+        if partition not in context.fragments:
             return Serving.NONE
         active = self.participation.active.get(partition)
         if active is not None and active.part is Part.CLOSING:
             return Serving.READS
         if active is not None and active.part is Part.HANDED_OVER:
             return Serving.NONE if context.config.stale_read_disabled else Serving.READS
+        if partition in self.participation.unpublished:
+            return Serving.NONE
         return Serving.ALL if view.attributes.accepts_writes else Serving.READS
 
     def _may_serve_until(self) -> Millis:

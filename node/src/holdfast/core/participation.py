@@ -23,8 +23,10 @@ Rules (seed 002 §2.1, §2.2; seed 001 §1.2; seed 000 "Fragmented Migration"; `
 * The data of a partition begins empty, at every index, with the row that first assigned it or
   gave it away after a loss: its epoch. Data of an older epoch is replaced by the empty one.
 * A member that lost its index keeps the data, fenced, until the row has as many holders as were
-  promised. A rolled-back destination keeps only what it had. What a returning member brings along
-  it keeps for the time in which it may be given the partition back.
+  promised; and for a moment more, as a plan may take an index away and give a hotter one with its
+  next step (seed 002 §3.2.2, the last example): then it need not be sent what it had. A rolled-back
+  destination keeps only what it had. What a returning member brings along it keeps for the time in
+  which it may be given the partition back.
 
 States
 ------
@@ -50,7 +52,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 from holdfast.core.context import Context
 from holdfast.core.data_messages import FragmentStand, Stand
@@ -71,13 +73,16 @@ from holdfast.core.messages import (
 )
 from holdfast.core.table import Row
 from holdfast.core.transitions import TransitionTable
-from holdfast.ids import NO_INDEX, MemberId, PartitionId, Version
+from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId, Version
 
 Reached = tuple[tuple[bytes, int], ...]
 """Of each fragment that is not empty, the entry of an index."""
 
 PUSH_AGAIN = "push again"
 SWEEP = "drop what did not come back"
+DROP = "drop what was given up"
+KEPT_RETRIES: Final = 4
+"""What was given up is kept for so many retries: the next step of a plan begins at once."""
 
 
 class Part(Enum):
@@ -181,7 +186,9 @@ class Participation:
         self.active: dict[PartitionId, Active] = {}
         self.completed: dict[PartitionId, tuple[Completed, ...]] = {}
         self.unpublished: dict[PartitionId, Version] = {}
-        """Rows that I committed and that the master has not published yet."""
+        """Rows that I have and that the master has not published to me yet."""
+        self.given_up: dict[PartitionId, Millis] = {}
+        """Since when I keep what nobody needs here any more."""
         self.locked = False
         """Whether a state change is under way (`locking`)."""
         self.turns = 0
@@ -192,6 +199,7 @@ class Participation:
         self.active = {}
         self.completed = {}
         self.unpublished = {}
+        self.given_up = {}
         self._name_active()
         if self.context.fragments:
             self.context.timers.set(SWEEP, self.context.now + self.context.config.rejoin_grace_ms)
@@ -396,6 +404,12 @@ class Participation:
                 self.completed.pop(partition, None)
         self.published(rows)
 
+    def withhold(self, row: Row) -> None:
+        """A row that I own and made as the master, and that others are to hear of before me."""
+        self.unpublished[row.partition] = row.version
+        self.turns += 1
+        self._keep_or_drop(row)
+
     def published(self, rows: Sequence[Row]) -> None:
         """The master has decided these rows: end migrations, see to the data."""
         for row in rows:
@@ -437,6 +451,7 @@ class Participation:
     def _keep_or_drop(self, row: Row) -> None:
         context = self.context
         if row.index_of(context.me.id) != NO_INDEX:
+            self.given_up.pop(row.partition, None)
             held = context.fragments.get(row.partition)
             if held is None or held.epoch != row.epoch:
                 context.hold(row.partition, Fragment(row.epoch, 0))
@@ -444,15 +459,26 @@ class Participation:
         elif row.partition in self.active:
             return
         elif self._enough_hold(row) and not self._may_get_it_back(row.partition):
+            self.given_up.pop(row.partition, None)
             context.drop(row.partition)
             self.data.drop(row.partition)
 
     def _may_get_it_back(self, partition: PartitionId) -> bool:
-        """I have just returned with it, or the stable table says that it is mine (seed 003)."""
+        """I have just returned with it, the stable table says that it is mine (seed 003), or I have
+        just given it up."""
         stable, timers = self.context.stable, self.context.timers
         if timers.running(SWEEP):
             return True
-        return stable is not None and self.context.me.id in stable.rows[partition].replicas
+        if stable is not None and self.context.me.id in stable.rows[partition].replicas:
+            return True
+        until = self.given_up.setdefault(partition, self.context.now) + self._kept_ms
+        if until > self.context.now and not timers.running(DROP):
+            timers.set(DROP, until)
+        return until > self.context.now
+
+    @property
+    def _kept_ms(self) -> int:
+        return KEPT_RETRIES * self.context.config.retry_ms
 
     def _enough_hold(self, row: Row) -> bool:
         """Whether the copies that were promised exist without mine (`design/3` §3, "Dropping")."""
@@ -482,8 +508,7 @@ class Participation:
     def forget_completed(self) -> None:
         """Everyone knows every row: how migrations ended is history.
 
-        That was so when the master said it. What I have committed since, only I know of; the entry
-        is what makes the next master publish the row to me (`settlement`).
+        That was so when the master said it. What I have committed since, only I know of.
         """
         self.completed = {p: ends for p, ends in self.completed.items() if p in self.unpublished}
 
@@ -498,7 +523,7 @@ class Participation:
     def advance(self) -> None:
         """Repeat data that was not confirmed."""
         timers, now = self.context.timers, self.context.now
-        if timers.due(SWEEP, now):
+        if timers.due(SWEEP, now) or timers.due(DROP, now):
             self.sweep()
         self.look_at_data()
         if not timers.due(PUSH_AGAIN, now):

@@ -8,11 +8,15 @@ Rules (seed 001 §1.2, seed 002 §1.1, §2.1; `design/3` §2)
   made safe together end together, and every member hears of them, writes down and confirms them
   once. An owner that waits for its row waits for the rest of that turn.
 * The master knows per member which rows it has not confirmed, and repeats those.
-* A partition that begins, at first or again after a loss, is served when **everybody else** has its
-  row: its owner hears last, and the master, where it is the owner, waits as long. A row that only
-  its owner and the master knew would be gone with them behind a cut; then their successor may begin
-  the partition once more, or find the data that was taken for lost, and what was acknowledged since
-  would be forgotten.
+* **The owner hears last.** A row that only its holders and the master knew would be gone with them.
+  So an owner hears of a row after everyone whose word may bring back the one before it, and the
+  master, where it is the owner itself, waits as long (`docs/adr/0041`):
+  - of a partition that begins, at first or again after a loss, after *everybody* else: a successor
+    may begin it once more, or find the data that was taken for lost; so of one that is led by
+    another as its owner left: that one may come back with its files, and go on as if nobody had;
+  - of one that moved, after those whom the row takes an index from, or gives a colder one: a
+    successor that knows the row before would let them lead, and they would not know what they lack;
+  - of one that somebody lacks when a mastership begins, after all who lack it.
 * With a row go the completed migrations of its partition, so that participants learn the end of
   theirs. A completed migration is forgotten when **every** member has confirmed its row.
 * A member that joined confirms all rows before it counts as settled; and nobody is granted a lease
@@ -30,8 +34,10 @@ What can go wrong
 -----------------
 * *A publication overtakes an older one.* Versions decide; the older is ignored on arrival.
 * *A confirmation arrives for rows that changed again.* It names versions; only these are confirmed.
-* *A partition begins, and somebody does not answer.* Nobody serves it until that member has
-  left: as long as its lease may last.
+* *Who is to hear before the owner does not answer.* Nobody writes until that member has left, and
+  that is sure (`View.base`): as long as its lease may last.
+* *The master goes while it, as the owner, waits.* It says so to the next one, and is told again
+  (`Report.unpublished`).
 """
 
 from __future__ import annotations
@@ -50,10 +56,12 @@ from holdfast.core.messages import (
 )
 from holdfast.core.participation import Participation
 from holdfast.core.table import Row
-from holdfast.ids import MemberId, PartitionId, Version
+from holdfast.core.views import View
+from holdfast.ids import MemberId, PartitionId, Replicas, Version
 
 AGAIN = MASTER + "publish again"
 STAMPS = MASTER + "compare stamps"
+NOBODY: Final[frozenset[MemberId]] = frozenset()
 ROWS_MAX: Final = 1_024
 """Rows in one message; a whole table of 16,384 goes in sixteen."""
 
@@ -78,8 +86,11 @@ class Publisher:
         self.completed: dict[PartitionId, tuple[Completed, ...]] = {}
         self._subscribers: dict[MemberId, Subscriber] = {}
         self._lagging: dict[PartitionId, int] = {}
-        self._begun: set[PartitionId] = set()
-        """Of these the owner hears last."""
+        self._held: dict[PartitionId, frozenset[MemberId]] = {}
+        """Who is to confirm these rows before their owners are told; nobody any more when an owner
+        is about to be."""
+        self._minded: View | None = None
+        """The view whose members were looked at last."""
         self._sequence = 0
         self._gathers = False
         """Whether rows wait for what has come with the ends of their migrations."""
@@ -92,7 +103,8 @@ class Publisher:
         self.completed = {}
         self._subscribers = {}
         self._lagging = {}
-        self._begun = set()
+        self._held = {}
+        self._minded = None
         self._sequence = 0
         self._gathers = self._gathered = False
 
@@ -100,13 +112,15 @@ class Publisher:
         self,
         rows: Sequence[Row],
         completed: Sequence[Completed] = (),
-        begun: AbstractSet[PartitionId] = frozenset(),
+        after_all: AbstractSet[PartitionId] = frozenset(),
     ) -> None:
         """Change rows, as the master; they go out at the end of the step.
 
         A row may be held already: the master was a destination itself and has committed it.
         """
         table = self.context.table
+        before = {row.partition: table.row(row.partition).replicas for row in rows}
+        before.update((e.migration.partition, e.migration.before) for e in completed)
         new = tuple(row for row in rows if row != table.row(row.partition))
         for row in new:
             table.set(row)
@@ -117,10 +131,37 @@ class Publisher:
         for subscriber in self._subscribers.values():
             for row in rows:
                 self._owe(subscriber, row)
-        self._begun.update(self._lagging.keys() & begun)
+        everybody = frozenset(self._subscribers)
+        for row in rows:
+            last = row.partition in after_all
+            first = everybody if last else self._displaced(before[row.partition], row.replicas)
+            self._hold(row, first)
         if not self._subscribers:
             self.completed = {}
-        self.participation.published(rows)
+        self.publish_here(rows)
+
+    def publish_here(self, rows: Iterable[Row]) -> None:
+        """Take rows for decided here as well: mine are when those who are to hear first have."""
+        me, held = self.context.me.id, self._held
+        self.participation.published(
+            [row for row in rows if row.owner != me or row.partition not in held]
+        )
+
+    def _displaced(self, before: Replicas, after: Replicas) -> frozenset[MemberId]:
+        """Whom a row displaces, as far as they have a say."""
+        view = self.context.view
+        assert view is not None
+        places = displaced(before, after) if before != after else ()
+        return frozenset(each for each in places if view.find_or_base(each) is not None)
+
+    def _hold(self, row: Row, members: frozenset[MemberId]) -> None:
+        """Have these members confirm a row before its owner hears of it."""
+        me, partition = self.context.me.id, row.partition
+        first = self._held.pop(partition, NOBODY).union(members).difference((row.owner, me))
+        if first:
+            self._held[partition] = first
+            if row.owner == me:
+                self.participation.withhold(row)
 
     def remember(self, entry: Completed) -> None:
         """A migration ended under an earlier master, and someone has not heard of it."""
@@ -143,6 +184,12 @@ class Publisher:
             self._owe(subscriber, row)
             subscriber.unseen[row.partition] = None
 
+    def hold_what_is_lacking(self) -> None:
+        """A mastership begins: what somebody lacks may be known to its holders alone."""
+        for member, subscriber in self._subscribers.items():
+            for partition in subscriber.unseen:
+                self._hold(self.context.table.row(partition), frozenset((member,)))
+
     def forget(self, members: Iterable[MemberId]) -> None:
         """These members left."""
         for member in members:
@@ -150,6 +197,31 @@ class Publisher:
             if subscriber is not None:
                 for partition in subscriber.unconfirmed:
                     self._caught_up(partition)
+
+    def wait_no_more(self) -> None:
+        """No owner waits for who has surely left."""
+        view = self.context.view
+        if view is None or view is self._minded:
+            return
+        self._minded = view
+        for partition, first in tuple(self._held.items()):
+            gone = [member for member in first if view.find_or_base(member) is None]
+            self._has_heard(partition, gone)
+
+    def _has_heard(self, partition: PartitionId, members: Iterable[MemberId]) -> None:
+        """The owner waits for these no more; once it waits for none it hears of its row."""
+        first = self._held.get(partition)
+        if not first:
+            return
+        left = self._held[partition] = first.difference(members)
+        if left:
+            return
+        row = self.context.table.row(partition)
+        owner = self._subscribers.get(row.owner) if row.owner is not None else None
+        if owner is None or partition not in owner.unsent:
+            del self._held[partition]  # nothing has to be sent: it is me, or knew the row before
+        if row.owner == self.context.me.id:
+            self.participation.published((row,))
 
     def has(self, member: MemberId) -> bool:
         """Whether it is published to."""
@@ -164,7 +236,6 @@ class Publisher:
         self._lagging[partition] -= 1
         if not self._lagging[partition]:
             del self._lagging[partition]
-            self._begun.discard(partition)
             self.completed.pop(partition, None)
 
     def knows_the_beginning(self, member: MemberId) -> bool:
@@ -182,8 +253,8 @@ class Publisher:
         return not any(each is not None and partition in each.unconfirmed for each in known)
 
     def holds_back(self, partition: PartitionId) -> bool:
-        """Whether a partition begins, and not everybody knows."""
-        return partition in self._begun
+        """Whether its owner has not been told of a row, as others are to hear before it."""
+        return partition in self._held
 
     def is_quiet(self) -> bool:
         """Whether every member has confirmed every row."""
@@ -210,6 +281,8 @@ class Publisher:
             pending = self._pending(member, subscriber)
             for partition in pending:
                 del subscriber.unsent[partition]
+                if self._is_owner(member, partition):
+                    self._held.pop(partition, None)
             for start in range(0, len(pending), ROWS_MAX):
                 self._send(member, subscriber, pending[start : start + ROWS_MAX])
         if self._lagging and not context.timers.running(AGAIN):
@@ -227,9 +300,10 @@ class Publisher:
         return tuple(p for p in subscriber.unsent if not self._hears_later(member, p))
 
     def _hears_later(self, member: MemberId, partition: PartitionId) -> bool:
-        """Whether it is the owner of what begins, and others lag behind."""
-        if not self.holds_back(partition) or self._lagging[partition] == 1:
-            return False
+        """Whether it is the owner, and others are to hear before it."""
+        return bool(self._held.get(partition)) and self._is_owner(member, partition)
+
+    def _is_owner(self, member: MemberId, partition: PartitionId) -> bool:
         return self.context.table.row(partition).owner == member
 
     def _send(
@@ -257,6 +331,7 @@ class Publisher:
                 del subscriber.unconfirmed[partition]
                 subscriber.unsent.pop(partition, None)
                 self._caught_up(partition)
+                self._has_heard(partition, (member,))
         return had_to_wait and not subscriber.unseen
 
     # Stamps ---------------------------------------------------------------------------------------
@@ -279,3 +354,12 @@ class Publisher:
         if member in self._subscribers:
             self.subscribe(member, message.versions)
         return True
+
+
+def displaced(before: Replicas, after: Replicas) -> tuple[MemberId, ...]:
+    """Whom a row takes an index from, or gives a colder one."""
+    return tuple(
+        member
+        for index, member in enumerate(before)
+        if member is not None and member not in after[: index + 1]
+    )

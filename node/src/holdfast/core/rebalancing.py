@@ -235,14 +235,16 @@ class Rebalancing:
         self, view: View, rows: dict[PartitionId, Replicas], lost: dict[PartitionId, int]
     ) -> None:
         table = raised(self.context.table, view.level, view.term, rows, anew=True)
-        self.publisher.change(table, begun=rows.keys())
+        self.publisher.change(table, after_all=rows.keys())
         for partition in sorted(p for p in rows if lost.get(p, -1) >= 0):
             detail = f"highest lost index {lost[partition]}"
             self.context.notice(NoticeKind.PARTITION_LOST, f"partition {partition}", detail)
 
     def _publish(self, view: View, changes: dict[PartitionId, Replicas]) -> None:
+        table = self.context.table
+        promoted = {place for place, new in changes.items() if new[0] != table.row(place).owner}
         if changes:
-            self.publisher.change(raised(self.context.table, view.level, view.term, changes))
+            self.publisher.change(raised(table, view.level, view.term, changes), after_all=promoted)
 
     # Planning -------------------------------------------------------------------------------------
 

@@ -6,11 +6,12 @@ Rules (seed 001 §2.2, seed 002 §3.2.3)
 * A member takes part in at most `parallel_max` running steps, as the owner that sends or as a
   destination that receives.
 * Partitions whose next step adds a copy (COPY, SHIFT UP) come before those that only move.
-* Among equals, the order of the plan.
+* Among equals, queues take turns: a member that joins is given data by all owners at once, not by
+  one after the other, each of which its clients would wait for. In a queue, whoever has begun goes
+  on; else the order of the plan.
 
-A partition waits in the queue of its *pair of bounds*: the members that its next step would load.
-When a member has room again, only queues that it stands in are looked at, so that starting a step
-costs the same with 16,384 partitions waiting as with ten.
+A partition waits in the queue of its *party*: the members that its next step would load. There are
+few of these, so that starting a step costs the same with 16,384 partitions waiting as with ten.
 
 States
 ------
@@ -58,27 +59,36 @@ class Schedule:
         """Plan the steps of a partition; its owner is `sender`."""
         if steps:
             self._steps[partition] = deque(steps)
-            self._wait(partition, sender)
+            self._queue(partition, sender).append(partition)
 
-    def _wait(self, partition: PartitionId, sender: MemberId | None) -> None:
+    def _queue(self, partition: PartitionId, sender: MemberId | None) -> deque[PartitionId]:
+        """Where a partition waits for its next step."""
         step = self._steps[partition][0]
         urgent = any(move.type in ADDS_COPIES for move in step)
-        queue = self._queues[0 if urgent else 1]
-        queue.setdefault(party_of(sender, step), deque()).append(partition)
+        return self._queues[0 if urgent else 1].setdefault(party_of(sender, step), deque())
 
     def start(self, parallel_max: int) -> Iterator[tuple[PartitionId, Step, Party]]:
         """Take every step that may start now; each counts as running from here."""
         for queues in self._queues:
-            for party in tuple(queues):
-                waiting = queues[party]
-                while waiting and self._has_room(party, parallel_max):
-                    partition = waiting.popleft()
-                    step = self._steps[partition].popleft()
-                    for member in party:
-                        self.load[member] = self.load.get(member, 0) + 1
-                    yield partition, step, party
-                if not waiting:
-                    del queues[party]
+            took_some = True
+            while took_some:
+                took_some = False
+                for party in tuple(queues):
+                    if self._has_room(party, parallel_max):
+                        took_some = True
+                        yield self._take(queues, party)
+
+    def _take(
+        self, queues: dict[Party, deque[PartitionId]], party: Party
+    ) -> tuple[PartitionId, Step, Party]:
+        """The first that waits in a queue, which is the last in turn from here."""
+        waiting = queues.pop(party)
+        partition = waiting.popleft()
+        if waiting:
+            queues[party] = waiting
+        for member in party:
+            self.load[member] = self.load.get(member, 0) + 1
+        return partition, self._steps[partition].popleft(), party
 
     def _has_room(self, party: Iterable[MemberId], parallel_max: int) -> bool:
         return all(self.load.get(member, 0) < parallel_max for member in party)
@@ -87,7 +97,7 @@ class Schedule:
         """A running step ended well; the next of its partition may wait for its turn."""
         self.release(party)
         if self._steps.get(partition):
-            self._wait(partition, sender)
+            self._queue(partition, sender).appendleft(partition)
         else:
             self._steps.pop(partition, None)
 

@@ -9,8 +9,8 @@ Rules (seed 002 §1.2, §2.2; `design/3` §2, §3, §9)
 * A migration that is active somewhere and whose partition still has the version from before it is
   rolled back: the row gets version + 2. One whose partition has a newer version has ended; its
   participants learn it from the row, which is published with its completed entry.
-* A row that a member has committed and not seen published is published to it again, so that it may
-  serve it (`participation`).
+* A row that a member has and has not seen published is published to it again, so that it may serve
+  it (`participation`).
 * The stable table of the newest transition wins.
 * When a whole cluster comes back from files, members that are listed may take long to start; who is
   waited for, and for how long, is said by the policy (`recovery`, `mastership.awaited_from_files`).
@@ -88,6 +88,7 @@ class Settlement:
             rows=() if same else context.table.rows,
             completed=tuple(e for es in participation.completed.values() for e in es),
             active=tuple(active.migration for active in participation.active.values()),
+            unpublished=tuple(participation.unpublished),
             stable=context.stable,
         )
 
@@ -143,7 +144,6 @@ class Settlement:
         choice = choose(context.config.recovery_policy, tables, ())
         taken = context.table.apply(choice.rows)
         context.persist_rows(taken)
-        self.participation.published(context.table.rows)
         if view.recovering:
             detail = f"{len(choice.leaders)} led, {choice.overruled} partitions settled one by one"
             context.notice(NoticeKind.RECOVERED, view.cluster, detail)
@@ -151,9 +151,11 @@ class Settlement:
         self.publisher.begin()
         for member, report in self._reports():
             versions = [int(row.version) for row in tables[member]]
-            for entry in report.completed:
-                versions[entry.migration.partition] = UNKNOWN
+            for partition in report.unpublished:
+                versions[partition] = UNKNOWN
             self.publisher.subscribe(member, versions)
+        self.publisher.hold_what_is_lacking()
+        self.publisher.publish_here(context.table.rows)
         self._end_migrations(view)
 
     def _reports(self) -> Iterator[tuple[MemberId, Report]]:

@@ -262,7 +262,7 @@ class Faults:
         )
 
     def _arbiter_saves(self, process: Process, newest: View) -> bool:
-        """A calm cluster, whose members all hold the newest view, survives a confirmed death; not
+        """A calm cluster, whose members are all in the newest view, survives a confirmed death; not
         one that comes back from files: it waits for whoever was listed, and may end meanwhile."""
         if self.options.shell.arbiter_us is None:
             return False
@@ -384,4 +384,7 @@ def _waiting_at(process: Process) -> Iterator[View]:
 
 
 def _holds(process: Process | None, view: View) -> bool:
-    return process is not None and process.node.view == view
+    """Whether a member is in it, too: who came back from files is let in first."""
+    if process is None or process.node.view != view:
+        return False
+    return view.has(process.member.id, process.member.incarnation)

@@ -8,7 +8,7 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
 * For each fragment the cheapest way that is known to be enough: *nothing* where the copy stands on
   my history where I stand; *changes* where the journal reaches back to where it is sure of, in
   pages if they are *many*; else
-  the *leaves* in which the trees differ; *whole* where it has nothing.
+  the *leaves* in which the trees differ; *whole* where it has nothing, or little.
 * A plan is made after everything that was written before it has gone into the streams, so that what
   comes after the plan's vector comes by stream.
 * The journal of what somebody follows is given too, from its end on (`following`), so that readers
@@ -74,6 +74,8 @@ test could have smaller pages.)"""
 PLAN_BYTES: Final = 1 << 18
 """What a plan may carry itself of changed records."""
 ENTRY_BYTES: Final = 48
+SPARSE: Final = 8
+"""Whoever has less than one in so many keys has little."""
 PERMIT_RETRIES: Final = 20
 """A taker that was silent for so many retries has forgotten its end."""
 
@@ -200,9 +202,9 @@ class Giving:
             if not gift.back or is_beyond(holding, copy, claim)
         ]
         quick = [self._by_numbers(gift, copy, claim) for copy, claim in pairs]
-        rest = [claim for (_, claim), done in zip(pairs, quick, strict=True) if done is None]
+        rest = [pair for pair, done in zip(pairs, quick, strict=True) if done is None]
         gift.paged = bool(rest or gift.changed)
-        if not all(claim.empty or claim.digest for claim in rest):
+        if not all(claim.digest or is_sparse(copy, claim) for copy, claim in rest):
             gift.plan = replace(plan, reason="it takes digests", compares=True)
         elif gift.paged and self._permits_left() <= 0:
             gift.plan = replace(plan, reason="no permit")
@@ -257,7 +259,7 @@ class Giving:
         stand, fragment = copy.standing(), copy.fragment
         depth = fragment.settings.merkle_depth
         locks = tuple((key, fragment.lock_record(key)) for key in fragment.locks)
-        if claim.empty:
+        if is_sparse(copy, claim):
             gift.keys[copy.name] = [(-1, key) for key in fragment.records]
             return FragmentPlan(stand, Way.WHOLE, (), locks, (), depth)
         leaves = differing_leaves(fragment, claim.digest)
@@ -353,7 +355,13 @@ def taker_of(origin: Origin, partition: PartitionId) -> Taker:
 
 def unknown(name: bytes) -> Claimed:
     """Of a fragment that the taker has never heard of."""
-    return Claimed(name, (0, 0), (0, 0), True, b"")
+    return Claimed(name, (0, 0), (0, 0), 0, b"")
+
+
+def is_sparse(copy: Copy, claim: Claimed) -> bool:
+    """Whether it costs less to send everything than to find out what is there: a destination that
+    had to wait for its turn has what was written meanwhile."""
+    return claim.empty or claim.held * SPARSE < len(copy.fragment)
 
 
 def is_beyond(holding: Holding, copy: Copy, claim: Claimed) -> bool:

@@ -324,6 +324,8 @@ class Pulling:
             self._take(holding, copy, incoming, plan.records)
             if plan.way in (Way.LEAVES, Way.WHOLE):
                 self._take_locks(holding, copy, incoming, plan.locks)
+            if plan.way is Way.WHOLE:
+                incoming.expect_everything()
             if plan.way in PAGED:
                 self._send(pull, SyncPull(pull.id, partition, copy.name, (), 0))
                 return
@@ -355,6 +357,7 @@ class Pulling:
         wanted, absent = self._compare(incoming, page, plan.depth)
         self.replicas.persist_changes(holding, copy, incoming.remove(absent))
         if not page.next:
+            self.replicas.persist_changes(holding, copy, incoming.leave_unsent())
             wanted += tuple(key for key in incoming.wanted if key not in wanted)
         if wanted:
             self._send(pull, replace(sent, keys=wanted))
@@ -465,4 +468,4 @@ def _claim(copy: Copy, *, compares: bool) -> Claimed:
     whole, reached = _known(copy)
     compares = bool(copy.fragment) and (compares or not whole[0])
     digest = digest_of(copy.fragment) if compares else b""
-    return Claimed(copy.name, whole, reached, not copy.fragment, digest)
+    return Claimed(copy.name, whole, reached, len(copy.fragment), digest)

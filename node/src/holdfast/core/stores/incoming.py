@@ -32,7 +32,7 @@ States
 A transfer is under way as long as this is kept. A key is *heard*, or not yet; a key whose changes
 wait is *broken*. Broken keys that no block will heal are asked for one by one: the answer is a
 block. What the source has not is found by a comparison, and is removed by name (`remove`,
-`free_others`).
+`free_others`); where it sends everything, what was here and has not come goes in the end.
 
 What can go wrong
 -----------------
@@ -72,6 +72,7 @@ class Incoming:
     """One fragment during a transfer to here."""
 
     __slots__ = (
+        "_before",
         "_doubtful",
         "_emptied",
         "_heard",
@@ -95,6 +96,8 @@ class Incoming:
         self._settled = ABSENT
         """The version of the source's last mutation when it answered."""
         self._doubtful: dict[bytes, None] = {}
+        self._before: tuple[bytes, ...] = ()
+        """What was here when the source began to send everything."""
         self._waiting: dict[bytes, list[bytes]] = {}
         self._waiting_bytes = 0
 
@@ -173,6 +176,15 @@ class Incoming:
         return tuple(
             key for key in keys if key not in listed and not self.heard_after(key, settled)
         )
+
+    def expect_everything(self) -> None:
+        """The source sends all that it has."""
+        self._before = tuple(self.fragment.records)
+
+    def leave_unsent(self) -> tuple[Mutation, ...]:
+        """All has come: what was here and was not heard of is there no more. What that changed."""
+        heard, here = self._heard, self.fragment.records
+        return self.remove(key for key in self._before if key not in heard and key in here)
 
     def free_others(self, locked: Iterable[bytes]) -> tuple[Mutation, ...]:
         """Let go of locks that are here and that the source has not named, nor anything heard of

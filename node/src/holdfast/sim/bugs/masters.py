@@ -108,6 +108,10 @@ def forgets_at_the_first_word(
     return _on_ack(publisher, member, message)
 
 
+def waits_for_nobody(*_: object) -> None:
+    """In the place of `Publisher._hold`: nobody need know a row before its owner goes by it."""
+
+
 BUGS: Final = (
     Bug(
         "mandate-for-ever",
@@ -174,5 +178,12 @@ BUGS: Final = (
         "end-forgotten-early",
         "The end of a migration is forgotten when the first member knows of it.",
         partial(replaced, Publisher, "on_ack", forgets_at_the_first_word),
+    ),
+    Bug(
+        "owner-hears-with-all",
+        "An owner goes on without a backup that does not know it is none any more, and may lead.",
+        partial(replaced, Publisher, "_hold", waits_for_nobody),
+        start=63,
+        mix=mixes.coming_back,
     ),
 )
