@@ -58,3 +58,8 @@ def test_help_imports_no_command() -> None:
 def test_member_starts_without_what_only_others_need() -> None:
     """What the HTTP port needs beyond probes is loaded when the member is ready."""
     assert imported_by("import holdfast.cli.child", OF_A_MEMBER) == []
+
+
+def test_member_has_nothing_of_the_command_line_of_httpx() -> None:
+    assert imported_by("import holdfast.shell.http.peers", ("rich", "pygments")) == []
+    assert imported_by("import httpx, holdfast.shell.http.peers", ("httpx",)) == ["httpx"]

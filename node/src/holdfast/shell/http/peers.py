@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
 from typing import Final, TypeVar
 
-import httpx
 import msgspec
 from fastapi import Request
 from fastapi.responses import StreamingResponse
@@ -26,6 +25,7 @@ from pydantic import BaseModel, ValidationError
 from holdfast.core.observing import NameSize, Report, Safety, judge, name_sizes, report, troubles
 from holdfast.core.views import Member
 from holdfast.ids import MemberId
+from holdfast.shell.http.lean import httpx
 from holdfast.shell.http.ports import MemberPort
 from holdfast.shell.http.probes import REPORT_PATH
 from holdfast.shell.http.refusals import Kind, Refused
