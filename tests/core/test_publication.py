@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.core.context import Context
 from holdfast.core.data.service import DataService
-from holdfast.core.effects import Continue, Persist, Send
+from holdfast.core.effects import Continue, Persist, RowsRecord, Send
 from holdfast.core.membership import Membership
 from holdfast.core.messages import (
     Completed,
@@ -34,9 +34,11 @@ TERM = Term(1)
 PARTITIONS = 4
 
 
-def publisher_of(partitions: int = PARTITIONS) -> Publisher:
+def publisher_of(partitions: int = PARTITIONS, *, persistent: bool = False) -> Publisher:
     """A is the master; B and C are subscribed and hold what A holds."""
-    context = Context(Config(partition_count=partitions, replica_count=2), member(A))
+    context = Context(
+        Config(partition_count=partitions, replica_count=2), member(A, persistent=persistent)
+    )
     context.view = view_of(member(A), member(B), member(C))
     membership = Membership(context)
     participation = Participation(context, membership)
@@ -203,6 +205,25 @@ def test_the_master_holds_back_what_it_gave_itself_until_nobody_lags() -> None:
     assert not publisher.holds_back(partition(1))
 
 
+def test_what_the_master_owns_is_in_its_files_when_it_goes_by_it() -> None:
+    """It had promoted itself at a cold index, and crashed before others knew. Its files said that
+    it was the owner: so it led, and did not say what was missing [seed 319, mix coming_back]."""
+    publisher = publisher_of(persistent=True)
+    kept: list[Row] = []
+
+    def note() -> None:
+        for effect in publisher.context.outbox.take():
+            if isinstance(effect, Persist) and isinstance(effect.record, RowsRecord):
+                kept.extend(effect.record.rows)
+
+    publisher.change([row(1, 1, A, B), row(2, 1, B, A)], after_all={partition(1)})
+    note()
+    assert kept == [row(2, 1, B, A)]
+    leave(publisher, B, C)
+    note()
+    assert kept == [row(2, 1, B, A), row(1, 1, A, B)]
+
+
 def test_an_owner_hears_after_whom_its_row_displaces() -> None:
     """C was the backup. Were B and the master gone, it would lead without a word of what it lacks:
     B would have gone on without it [seed 2031 of the simulator]."""
@@ -264,7 +285,7 @@ def test_what_somebody_lacks_when_a_mastership_begins_is_known_to_all_before_its
     publisher.subscribe(B, [*table.versions[:2], -1, -1])
     publisher.subscribe(C, [-1, -1, -1, -1])
     publisher.hold_what_is_lacking()
-    publisher.publish_here(table.rows)
+    publisher.publish_here(table.rows, ())
     assert publisher.participation.unpublished == {partition(1): 2}
     assert confirm(publisher, B) == []
     assert confirm(publisher, C) == [row(1, 2, A, B), row(2, 2, B, C)]

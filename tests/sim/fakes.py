@@ -43,6 +43,7 @@ class FakeNode:
         self.active: list[Migration] = []
         self.stable: StableTable | None = None
         self.ends: dict[PartitionId, tuple[Completed, ...]] = {}
+        self.keeps_back: list[PartitionId] = []
         self.script: list[Sequence[Effect]] = []
         self.events: list[tuple[Millis, Event]] = []
 
@@ -70,6 +71,9 @@ class FakeNode:
 
     def running_load(self) -> dict[MemberId, int]:
         return self.load
+
+    def withheld(self) -> list[PartitionId]:
+        return self.keeps_back
 
     def known_ends(self) -> dict[PartitionId, tuple[Completed, ...]]:
         return self.ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -134,6 +135,17 @@ def test_a_message_that_a_restart_remembers(kind: str) -> None:
     row = Row(P0, Version(1), (scene.b.node.me.id, None))
     on_disk(scene.b, MembershipRecord(1, Term(1), scene.view), RowsRecord((row,), fresh=False))
     scene.out(scene.b, sent(scene.a, says(scene)[kind]))
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_a_row_that_its_owner_does_not_go_by_yet(*, owned: bool) -> None:
+    """The others are told first, and the files of who sends it must not say that it led."""
+    scene = Scene(Memory, persistent=True)
+    fake(scene.b).keeps_back = [P0]
+    row = Row(P0, Version(1), ((scene.b if owned else scene.c).node.me.id, None))
+    message = sent(scene.a, Publication(Term(1), 1, (row,), ()))
+    with nullcontext() if owned else fires("what was sent survives a restart"):
+        scene.out(scene.b, message)
 
 
 def test_a_message_that_binds_nobody() -> None:

@@ -216,6 +216,15 @@ def test_an_owner_goes_on_without_a_backup_when_that_one_knows() -> None:
     assert Run(2031).verdict().violation is None
 
 
+@pytest.mark.parametrize(("seed", "mix"), [(319, mixes.coming_back), (93, None)])
+def test_who_never_led_does_not_take_itself_for_an_owner_after_a_restart(
+    seed: int, mix: Callable[[Options], Options] | None
+) -> None:
+    """The first took its row from its files; the second had it in none when it went by it
+    [core/test_publication]."""
+    assert Run(seed, tune=mix).verdict().violation is None
+
+
 def test_who_waits_for_others_to_hear_of_its_row_asks_for_no_other_reign() -> None:
     """It had come back from its files as master and owner. Each of its steps made a row that
     nobody had heard of, and asked for the next [scenario old_master_is_told_again...]."""

@@ -27,7 +27,7 @@ Two machines that undo each other would never end a step; the rounds of a step a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from random import Random
 from typing import Final
 
@@ -256,6 +256,10 @@ class Node:
     def running_load(self) -> dict[MemberId, int]:
         """As a master: in how many running migrations each member takes part."""
         return dict(self.leadership.execution.schedule.load)
+
+    def withheld(self) -> Collection[PartitionId]:
+        """Rows that it owns and that others are to hear of first: it does not go by them yet."""
+        return self.participation.withheld
 
     def known_ends(self) -> Mapping[PartitionId, tuple[Completed, ...]]:
         """As a master: the completed migrations that it still tells of."""

@@ -187,6 +187,8 @@ class Participation:
         self.completed: dict[PartitionId, tuple[Completed, ...]] = {}
         self.unpublished: dict[PartitionId, Version] = {}
         """Rows that I have and that the master has not published to me yet."""
+        self.withheld: set[PartitionId] = set()
+        """Of these, those that are not in my files."""
         self.given_up: dict[PartitionId, Millis] = {}
         """Since when I keep what nobody needs here any more."""
         self.locked = False
@@ -199,6 +201,7 @@ class Participation:
         self.active = {}
         self.completed = {}
         self.unpublished = {}
+        self.withheld = set()
         self.given_up = {}
         self._name_active()
         if self.context.fragments:
@@ -405,13 +408,18 @@ class Participation:
         self.published(rows)
 
     def withhold(self, row: Row) -> None:
-        """A row that I own and made as the master, and that others are to hear of before me."""
+        """A row that I own, and that others are to hear of before me, by my own word as the master.
+        Till then my files must not say that I own it: I never led."""
+        self.withheld.add(row.partition)
         self.unpublished[row.partition] = row.version
         self.turns += 1
         self._keep_or_drop(row)
 
     def published(self, rows: Sequence[Row]) -> None:
         """The master has decided these rows: end migrations, see to the data."""
+        written = [row.partition for row in rows if row.partition in self.withheld]
+        self.withheld.difference_update(written)
+        self.context.persist_rows(tuple(map(self.context.table.row, written)))
         for row in rows:
             if self.unpublished.get(row.partition, row.version + 1) <= row.version:
                 del self.unpublished[row.partition]

@@ -124,7 +124,6 @@ class Publisher:
         new = tuple(row for row in rows if row != table.row(row.partition))
         for row in new:
             table.set(row)
-        self.context.persist_rows(new)
         for entry in completed:
             partition = entry.migration.partition
             self.completed[partition] = (*self.completed.get(partition, ()), entry)
@@ -138,14 +137,16 @@ class Publisher:
             self._hold(row, first)
         if not self._subscribers:
             self.completed = {}
-        self.publish_here(rows)
+        self.publish_here(rows, new)
 
-    def publish_here(self, rows: Iterable[Row]) -> None:
-        """Take rows for decided here as well: mine are when those who are to hear first have."""
-        me, held = self.context.me.id, self._held
-        self.participation.published(
-            [row for row in rows if row.owner != me or row.partition not in held]
-        )
+    def publish_here(self, rows: Iterable[Row], new: Iterable[Row]) -> None:
+        """Take rows for decided here as well, and write down the new ones: mine are when those who
+        are to hear first have."""
+        self.context.persist_rows(tuple(row for row in new if not self._is_withheld(row)))
+        self.participation.published([row for row in rows if not self._is_withheld(row)])
+
+    def _is_withheld(self, row: Row) -> bool:
+        return row.owner == self.context.me.id and row.partition in self._held
 
     def _displaced(self, before: Replicas, after: Replicas) -> frozenset[MemberId]:
         """Whom a row displaces, as far as they have a say."""

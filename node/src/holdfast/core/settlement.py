@@ -143,7 +143,6 @@ class Settlement:
             tables[member] = report.rows or mine
         choice = choose(context.config.recovery_policy, tables, ())
         taken = context.table.apply(choice.rows)
-        context.persist_rows(taken)
         if view.recovering:
             detail = f"{len(choice.leaders)} led, {choice.overruled} partitions settled one by one"
             context.notice(NoticeKind.RECOVERED, view.cluster, detail)
@@ -155,7 +154,7 @@ class Settlement:
                 versions[partition] = UNKNOWN
             self.publisher.subscribe(member, versions)
         self.publisher.hold_what_is_lacking()
-        self.publisher.publish_here(context.table.rows)
+        self.publisher.publish_here(context.table.rows, taken)
         self._end_migrations(view)
 
     def _reports(self) -> Iterator[tuple[MemberId, Report]]:

@@ -5,7 +5,7 @@ A protocol instead of the class, so that the world itself can be tested with a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.core.config import Config
@@ -84,6 +84,10 @@ class Machine(Protocol):
 
     def running_load(self) -> Mapping[MemberId, int]:
         """As a master: in how many running migrations each member takes part."""
+        ...
+
+    def withheld(self) -> Collection[PartitionId]:
+        """Rows that it owns and that others are to hear of first: it does not go by them yet."""
         ...
 
     def known_ends(self) -> Mapping[PartitionId, Sequence[Completed]]:

@@ -6,7 +6,8 @@ instant and nothing more reached the platter. That covers every crash, also thos
     message                     needs on the disk
     Claim, Promise (granted)    the term that it binds the sender to
     Heartbeat, NewView, Grant   the view that it names
-    Publication, Report         the rows that it carries
+    Publication, Report         the rows that it carries, but what is the sender's own and it does
+                                not go by yet: its files must not say that it led
     PublicationAck              the rows that it confirms
     CommitAck                   the row, and the data that came with it
 """
@@ -91,6 +92,8 @@ class Memory:
             return _lacks_rows(disk, self._publications.get(process, {}).pop(key, ()))
         if isinstance(message, CommitAck):
             return _lacks_commit(disk, self._commits.get(process, {}).get(message.id))
+        if isinstance(message, Publication | Report):
+            return _lacks_rows(disk, _held(process, message.rows))
         if isinstance(message, NewView) and message.view.master != process.node.me.id:
             return ""
         look = _LOOKS.get(type(message))
@@ -146,12 +149,13 @@ def _look_at_numbers(disk: Disk, message: Heartbeat | Grant) -> str:
     return _lacks_view(disk, (message.term, message.version))
 
 
-def _look_at_rows(disk: Disk, message: Publication | Report) -> str:
-    return _lacks_rows(disk, _held(message.rows))
-
-
-def _held(rows: Iterable[Row]) -> Held:
-    return tuple((row.partition, row.version) for row in rows)
+def _held(process: Process, rows: Iterable[Row]) -> Held:
+    me, withheld = process.node.me.id, process.node.withheld()
+    return tuple(
+        (row.partition, row.version)
+        for row in rows
+        if row.owner != me or row.partition not in withheld
+    )
 
 
 _LOOKS: Final[dict[type, Callable[[Disk, Any], str]]] = {
@@ -160,7 +164,5 @@ _LOOKS: Final[dict[type, Callable[[Disk, Any], str]]] = {
     NewView: _look_at_new_view,
     Heartbeat: _look_at_numbers,
     Grant: _look_at_numbers,
-    Publication: _look_at_rows,
-    Report: _look_at_rows,
 }
-_SAYING: Final = frozenset((*_LOOKS, PublicationAck, CommitAck))
+_SAYING: Final = frozenset((*_LOOKS, Publication, Report, PublicationAck, CommitAck))
