@@ -119,7 +119,7 @@ BUGS: Final = (
         "repair-levels-all",
         "Where the state gives back and nothing else, a missing copy makes everybody level.",
         partial(replaced, rebalancing, "fill", assign),
-        start=360,
+        start=638,
     ),
     Bug(
         "source-drops-early",
