@@ -467,26 +467,26 @@ class Participation:
         elif row.partition in self.active:
             return
         elif self._enough_hold(row) and not self._may_get_it_back(row.partition):
-            self.given_up.pop(row.partition, None)
-            context.drop(row.partition)
-            self.data.drop(row.partition)
+            self._give_up(row.partition)
+
+    def _give_up(self, partition: PartitionId) -> None:
+        """Nobody needs it here: drop it, a moment after that was so first."""
+        now, timers = self.context.now, self.context.timers
+        kept_ms = KEPT_RETRIES * self.context.config.retry_ms
+        until = self.given_up.setdefault(partition, now) + kept_ms
+        if now >= until:
+            del self.given_up[partition]
+            self.context.drop(partition)
+            self.data.drop(partition)
+        elif not timers.running(DROP):
+            timers.set(DROP, until)
 
     def _may_get_it_back(self, partition: PartitionId) -> bool:
-        """I have just returned with it, the stable table says that it is mine (seed 003), or I have
-        just given it up."""
+        """I have just returned with it, or the stable table says that it is mine (seed 003)."""
         stable, timers = self.context.stable, self.context.timers
         if timers.running(SWEEP):
             return True
-        if stable is not None and self.context.me.id in stable.rows[partition].replicas:
-            return True
-        until = self.given_up.setdefault(partition, self.context.now) + self._kept_ms
-        if until > self.context.now and not timers.running(DROP):
-            timers.set(DROP, until)
-        return until > self.context.now
-
-    @property
-    def _kept_ms(self) -> int:
-        return KEPT_RETRIES * self.context.config.retry_ms
+        return stable is not None and self.context.me.id in stable.rows[partition].replicas
 
     def _enough_hold(self, row: Row) -> bool:
         """Whether the copies that were promised exist without mine (`design/3` §3, "Dropping")."""

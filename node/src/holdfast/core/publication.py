@@ -152,7 +152,7 @@ class Publisher:
         """Whom a row displaces, as far as they have a say."""
         view = self.context.view
         assert view is not None
-        places = displaced(before, after) if before != after else ()
+        places = displaced(before, after)
         return frozenset(each for each in places if view.find_or_base(each) is not None)
 
     def _hold(self, row: Row, members: frozenset[MemberId]) -> None:
@@ -188,8 +188,9 @@ class Publisher:
     def hold_what_is_lacking(self) -> None:
         """A mastership begins: what somebody lacks may be known to its holders alone."""
         for member, subscriber in self._subscribers.items():
+            first = frozenset((member,))
             for partition in subscriber.unseen:
-                self._hold(self.context.table.row(partition), frozenset((member,)))
+                self._hold(self.context.table.row(partition), first)
 
     def forget(self, members: Iterable[MemberId]) -> None:
         """These members left."""
