@@ -10,8 +10,10 @@ from tests.shell.waiting import wait_until
 
 OTHERS = ("NO_MIGRATION", "STABLE_CLUSTER", "FROZEN", "PASSIVE")
 RECORDS, SIZE = 6_000, 80_000
-TRIES = 3
-"""Data may have moved before the state is patched."""
+PROCESSOR = "300m"
+"""Of a member; with a whole one data has moved before the operator looks."""
+TRIES = 5
+"""It may have moved before the state is patched nevertheless."""
 
 
 def test_each_state_is_applied_when_it_is_said_to_be(grid: Grid, figures: Figures) -> None:
@@ -43,8 +45,10 @@ def test_a_state_that_somebody_else_changed_is_put_back(grid: Grid) -> None:
 
 @pytest.fixture
 def heavy(new_grid: Grid) -> Grid:
-    """Few partitions with much in each, one migration at a time."""
-    new_grid.declare(partitions=8, migration={"maxParallel": 1})
+    """Few partitions with much in each, one migration at a time, and little to do it with."""
+    new_grid.declare(
+        partitions=8, migration={"maxParallel": 1}, resources={"limits": {"cpu": PROCESSOR}}
+    )
     new_grid.at_rest()
     new_grid.load.ask(f"fill?count={RECORDS}&size={SIZE}")
     new_grid.load.until_writing()
@@ -61,10 +65,15 @@ def test_a_state_waits_for_migrations_and_is_then_applied(heavy: Grid) -> None:
     assert heavy.load.check() >= RECORDS
 
 
+def owned(heavy: Grid) -> int:
+    """Partitions that the promoted member owns."""
+    return int(heavy.member("orders-lite-0")["ownedPartitions"])
+
+
 def is_seen_to_wait(heavy: Grid, state: str) -> bool:
     """Whether data still moved when the state was declared."""
     heavy.patch(lite={"promote": 1})
-    heavy.until(lambda: heavy.status["migrations"].get("running"), "data moves")
+    heavy.until(lambda: heavy.status["migrations"].get("remaining") or owned(heavy), "data moves")
     heavy.patch(state=state)
     began = heavy.changed_at
     heavy.until(lambda: heavy.holds("StateApplied"), state)
@@ -72,7 +81,7 @@ def is_seen_to_wait(heavy: Grid, state: str) -> bool:
     told = [raw["status"] for _, raw in heavy.watcher.since(heavy.namespace, began - 1)]
     heavy.patch(state="ACTIVE")
     heavy.at_rest()
-    heavy.until(lambda: heavy.member("orders-lite-0")["ownedPartitions"], "it gets its share")
+    heavy.until(lambda: owned(heavy), "it gets its share")
     heavy.patch(lite={"promote": 0})
     heavy.at_rest()
     waited = [each["pendingState"]["reason"] for each in told if each.get("pendingState")]
