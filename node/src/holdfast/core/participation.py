@@ -464,7 +464,7 @@ class Participation:
             if held is None or held.epoch != row.epoch:
                 context.hold(row.partition, Fragment(row.epoch, 0))
                 self.data.begin(row.partition, Fragment(row.epoch, 0))
-        elif row.partition in self.active:
+        elif row.partition in self.active or row.partition not in context.fragments:
             return
         elif self._enough_hold(row) and not self._may_get_it_back(row.partition):
             self._give_up(row.partition)
