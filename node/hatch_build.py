@@ -80,7 +80,10 @@ MODULES = (
     "storage/pace.py",
     "storage/packing.py",
     "storage/writer.py",
+    "wire/codec.py",
+    "wire/frames.py",
     "wire/requests.py",
+    "wire/validation.py",
 )
 """What a SET, a GET and a migration spend the core's time in, and what shares its classes."""
 

@@ -100,6 +100,8 @@ def test_nobody_is_given_anything_where_nobody_is() -> None:
         ((A, B, C), (B, None, D), (A, B, C)),
         ((A, None, C), (B, None, None), (A, B, C)),
         ((A, None, None), (None, B, C), (A, B, C)),
+        ((A, None, B), (A, B, None), (A, B, None)),
+        ((A, None, B), (B, C, None), (A, C, B)),
         ((None, A, None), (A, B, None), (B, A, None)),
         ((C, None), (A, B), (C, B)),
     ],

@@ -85,6 +85,18 @@ def test_what_a_master_changes_is_compared_with_the_newest_row_that_anyone_had()
         scene.step(scene.a)
 
 
+def test_who_was_displaced_does_not_hold_what_is_lost() -> None:
+    """1. B knows that C has it alone, A does not. 2. C ends. 3. A hears of both, and gives it away
+    while A and B have kept for a moment what they need no more."""
+    scene = Scene()
+    lead(scene)
+    scene.row(2, scene.c, at=[scene.b])
+    scene.step(scene.b)
+    scene.world.crash(scene.c)
+    fake(scene.a).put(0, 3, scene.id(scene.c), epoch=2)
+    scene.out(scene.a, Notice(NoticeKind.PARTITION_LOST, "partition 0", ""))
+
+
 @pytest.mark.parametrize("persisted", [False, True])
 @pytest.mark.parametrize("heard", [False, True])
 def test_a_loss_of_which_the_new_owner_did_not_hear_has_not_been(

@@ -264,3 +264,15 @@ def test_a_backup_that_did_not_resume_says_so_when_it_leads() -> None:
     """A name without backups was gone with its owner, and who led next said nothing of it
     [core/data/test_holdings]."""
     assert Run(7543).verdict().violation is None
+
+
+def test_what_stands_where_the_stable_table_has_a_hole_stays_there() -> None:
+    """The table was written down while data moved. A backup that had come to its place by then was
+    sent back to a colder one, and somebody else got a copy instead [core/test_repair]."""
+    assert Run(2835).verdict().violation is None
+
+
+def test_who_was_displaced_does_not_hold_what_is_lost() -> None:
+    """The last two that had it were destroyed within a quarter of a second
+    [sim/test_checkers_forgive]."""
+    assert Run(1200).verdict().violation is None

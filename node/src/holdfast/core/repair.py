@@ -55,12 +55,15 @@ def repaired(replicas: Replicas, present: Judge) -> Replicas:
 
 
 def keeping(target: Replicas, now: Replicas) -> Replicas:
-    """The target, with its vacant indexes held by whoever has a copy now and no place in it: first
-    by those who stand there already."""
-    row = [
-        now[index] if held is None and now[index] not in target else held
-        for index, held in enumerate(target)
-    ]
+    """The target, with its vacant indexes held by whoever has a copy now: first by those who stand
+    there already, backups also where the target has a colder place for them, then by those that
+    have no place in it."""
+    row = list(target)
+    for index, member in enumerate(now):
+        hotter = row if index == 0 else row[:index]
+        if member is not None and row[index] is None and member not in hotter:
+            row = [None if held == member else held for held in row]
+            row[index] = member
     for member in now:
         if member is not None and member not in row and None in row:
             row[row.index(None)] = member

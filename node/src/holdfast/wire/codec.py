@@ -70,16 +70,15 @@ class Header(NamedTuple):
     checksum: int
 
 
-def encode(origin: Origin, message: Message) -> bytes:
+def encode(origin: Origin, message: Message, body_max: int = FRAME_BYTES_MAX) -> bytes:
     """The frame of a message."""
     number = NUMBERS.get(type(message))
     if number is None:
         raise LocalProtocolError(f"{type(message).__name__} is no message: it has no number")
     body = _ENCODER.encode((origin, message))
-    if len(body) > FRAME_BYTES_MAX:
+    if len(body) > body_max:
         raise LocalProtocolError(
-            f"{type(message).__name__} takes {len(body)} bytes, a frame has at most"
-            f" {FRAME_BYTES_MAX}"
+            f"{type(message).__name__} takes {len(body)} bytes, a frame has at most {body_max}"
         )
     start = _START.pack(MAGIC, WIRE_VERSION, number, len(body))
     checksum = zlib.crc32(body, zlib.crc32(start))

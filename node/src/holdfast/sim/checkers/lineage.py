@@ -14,7 +14,7 @@ from holdfast.core.table import Row
 from holdfast.core.views import View
 from holdfast.ids import PartitionId
 from holdfast.sim.checkers.ownership import Ownership
-from holdfast.sim.checkers.watch import Change, partition_of, running
+from holdfast.sim.checkers.watch import Change, newest_before, partition_of, running
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
@@ -53,7 +53,8 @@ class Lineage:
         self._served(change.process)
 
     def _lost(self, change: Change, view: View, partition: PartitionId) -> None:
-        before = next((old for old, _ in change.rows if old.partition == partition), None)
+        rows = (pair for pair in change.rows if pair[0].partition == partition)
+        before = next((newest_before(self.world, view, *pair) for pair in rows), None)
         here = running(self.world)
         for member in () if before is None else before.holders:
             process = here.get(member)

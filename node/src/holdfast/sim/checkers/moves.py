@@ -9,7 +9,7 @@ from holdfast.core.table import Row
 from holdfast.core.versioning import light_max
 from holdfast.core.views import View
 from holdfast.ids import MemberId, PartitionId
-from holdfast.sim.checkers.watch import Change, listed, partition_of, running
+from holdfast.sim.checkers.watch import Change, newest_before, partition_of, running
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
@@ -41,19 +41,9 @@ class Moves:
         for held, after in change.rows:
             before = held
             if held.partition not in taken_back:  # else a destination may hold what never was
-                before = self._newest_before(view, held, after)
+                before = newest_before(self.world, view, held, after)
             if not change.view_changed and before.replicas != after.replicas:
                 self._check_copies(change.process, view, before, after)
-
-    def _newest_before(self, view: View, held: Row, after: Row) -> Row:
-        """What the row was: a master that settles may have held an older one than others did."""
-        rows = (
-            process.node.table.row(after.partition)
-            for process in self.world.processes
-            if listed(process, view)
-        )
-        older = (row for row in rows if held.version < row.version < after.version)
-        return max(older, key=lambda row: row.version, default=held)
 
     def _check_begun(self, change: Change, view: View) -> None:
         """What begins now was allowed before the step, or is after it."""

@@ -137,6 +137,17 @@ def _entered(process: Process, view: View | None) -> bool:
     return not (seen.view is not None and seen.view.has(me.id, me.incarnation))
 
 
+def newest_before(world: World, view: View, held: Row, after: Row) -> Row:
+    """What a row was: a master that settles may have held an older one than others did."""
+    rows = (
+        process.node.table.row(after.partition)
+        for process in world.processes
+        if listed(process, view)
+    )
+    older = (row for row in rows if held.version < row.version < after.version)
+    return max(older, key=lambda row: row.version, default=held)
+
+
 def listed(process: Process, view: View | None) -> bool:
     """Whether a view lists the very stay of this process."""
     me = process.node.me
