@@ -15,6 +15,7 @@ from holdfast.core.messages import (
     Ask,
     Claim,
     Farewell,
+    Fetch,
     Grant,
     Heartbeat,
     JoinRequest,
@@ -23,6 +24,7 @@ from holdfast.core.messages import (
     NotListed,
     Promise,
     Publication,
+    Report,
 )
 from holdfast.core.views import Kind, View
 from holdfast.ids import MemberId, Millis, Term, Version
@@ -168,6 +170,41 @@ def test_recovered_stay_keeps_the_rows_that_it_had_persisted() -> None:
     cluster.inject(a, B, NewView(view_of(a, back, c, term=2)))
     assert cluster.nodes[B].phase is Phase.MEMBER
     assert node.table.row(partition(0)).version == 5
+
+
+def test_what_was_withheld_is_withheld_in_the_next_stay_too() -> None:
+    """It was taken out, and listed again with its rows. It took one for published that nobody had
+    told it of, led, and had it in no file [seed 2410 of the simulator]."""
+    cluster = follower(persistent=True)
+    node, before, mine = cluster.nodes[B], row(0, 5, A, B, None), row(0, 6, B, None, None, reign=6)
+    cluster.inject(a, B, Publication(Term(1), 1, (before,), ()))
+    node.table.set(mine)
+    node.participation.withhold(mine)
+    cluster.run(5)
+    cluster.inject(a, B, NotListed(view_of(a, c, version=2), Millis(0)))
+    view = view_of(a, replace(node.me, recovered=True), c, term=2)
+    cluster.inject(a, B, NewView(view))
+    cluster.inject(a, B, Fetch(view, 0))
+    cluster.run(5)
+    assert cluster.messages(Report, to=A)[-1].unpublished == (partition(0),)
+    assert cluster.disks[B].rows[partition(0)] == before
+    assert not node.data.leads(mine)
+    cluster.inject(a, B, Publication(Term(2), 1, (mine,), ()))
+    assert not node.withheld()
+    assert cluster.disks[B].rows[partition(0)] == mine
+    assert node.data.leads(mine)
+
+
+def test_what_was_withheld_is_forgotten_with_all_rows() -> None:
+    cluster = follower(persistent=True)
+    node, mine = cluster.nodes[B], row(0, 6, B, None, None)
+    node.table.set(mine)
+    node.participation.withhold(mine)
+    cluster.inject(a, B, NotListed(view_of(a, c, version=2), Millis(0)))
+    cluster.inject(a, B, NewView(view_of(a, node.me, c, term=2)))
+    cluster.run(5)
+    assert not node.withheld()
+    assert cluster.disks[B].rows == {}
 
 
 def test_stay_that_joins_anew_after_a_restart_forgets_its_rows_on_disk_too() -> None:

@@ -216,12 +216,13 @@ def test_an_owner_goes_on_without_a_backup_when_that_one_knows() -> None:
     assert Run(2031).verdict().violation is None
 
 
-@pytest.mark.parametrize(("seed", "mix"), [(319, mixes.coming_back), (93, None)])
+@pytest.mark.parametrize(("seed", "mix"), [(319, mixes.coming_back), (93, None), (2410, None)])
 def test_who_never_led_does_not_take_itself_for_an_owner_after_a_restart(
     seed: int, mix: Callable[[Options], Options] | None
 ) -> None:
     """The first took its row from its files; the second had it in none when it went by it
-    [core/test_publication]."""
+    [core/test_publication]; the third had only been taken out for a moment, and forgot that it
+    withheld it [core/test_membership]."""
     assert Run(seed, tune=mix).verdict().violation is None
 
 

@@ -361,7 +361,8 @@ class Node:
             self.participation.reset()
             self.data.reset()
             self.front.reset()
-            self.participation.published(self.context.table.rows)
+            rows, withheld = self.context.table.rows, self.participation.withheld
+            self.participation.published([row for row in rows if row.partition not in withheld])
         if view is None or view is self._seen:
             return
         self._seen = view

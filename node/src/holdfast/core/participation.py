@@ -197,11 +197,17 @@ class Participation:
         """How often a migration here began, went on or ended: what may be served depends on it."""
 
     def reset(self) -> None:
-        """A new stay begins (`membership`)."""
+        """A new stay begins (`membership`). Where I come back with my rows I still withhold what I
+        withheld: nobody has told me that others know of it."""
+        table = self.context.table
         self.active = {}
         self.completed = {}
-        self.unpublished = {}
-        self.withheld = set()
+        self.unpublished = {
+            partition: version
+            for partition, version in self.unpublished.items()
+            if partition in self.withheld and table.row(partition).version == version
+        }
+        self.withheld = set(self.unpublished)
         self.given_up = {}
         self._name_active()
         if self.context.fragments:
