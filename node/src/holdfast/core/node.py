@@ -361,8 +361,7 @@ class Node:
             self.participation.reset()
             self.data.reset()
             self.front.reset()
-            rows, withheld = self.context.table.rows, self.participation.withheld
-            self.participation.published([row for row in rows if row.partition not in withheld])
+            self.participation.begin_with_rows()
         if view is None or view is self._seen:
             return
         self._seen = view

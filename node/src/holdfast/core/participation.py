@@ -421,6 +421,11 @@ class Participation:
         self.turns += 1
         self._keep_or_drop(row)
 
+    def begin_with_rows(self) -> None:
+        """Of a stay that begins: what I have is published, but for what I withhold."""
+        rows = self.context.table.rows
+        self.published([row for row in rows if row.partition not in self.withheld])
+
     def published(self, rows: Sequence[Row]) -> None:
         """The master has decided these rows: end migrations, see to the data."""
         written = [row.partition for row in rows if row.partition in self.withheld]

@@ -54,7 +54,7 @@ class Lineage:
 
     def _lost(self, change: Change, view: View, partition: PartitionId) -> None:
         rows = (pair for pair in change.rows if pair[0].partition == partition)
-        before = next((newest_before(self.world, view, *pair) for pair in rows), None)
+        before = next((newest_before(self.world, change, *pair) for pair in rows), None)
         here = running(self.world)
         for member in () if before is None else before.holders:
             process = here.get(member)

@@ -9,7 +9,7 @@ from holdfast.core.table import Row
 from holdfast.core.versioning import light_max
 from holdfast.core.views import View
 from holdfast.ids import MemberId, PartitionId
-from holdfast.sim.checkers.watch import Change, newest_before, partition_of, running
+from holdfast.sim.checkers.watch import Change, newest_before, running
 from holdfast.sim.process import Process
 from holdfast.sim.world import World
 
@@ -33,15 +33,8 @@ class Moves:
             return
         self._check_begun(change, view)
         self._check_load(change.process)
-        taken_back = {
-            partition_of(notice.about)
-            for notice in change.notices
-            if notice.kind is NoticeKind.MIGRATION_ENDED and notice.detail.startswith("failed")
-        }
         for held, after in change.rows:
-            before = held
-            if held.partition not in taken_back:  # else a destination may hold what never was
-                before = newest_before(self.world, view, held, after)
+            before = newest_before(self.world, change, held, after)
             if not change.view_changed and before.replicas != after.replicas:
                 self._check_copies(change.process, view, before, after)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.core.effects import Answer, Effect, Notice, Send
+from holdfast.core.effects import Answer, Effect, Notice, NoticeKind, Send
 from holdfast.core.events import Event
 from holdfast.core.messages import Fragment
 from holdfast.core.table import Row
@@ -137,15 +137,26 @@ def _entered(process: Process, view: View | None) -> bool:
     return not (seen.view is not None and seen.view.has(me.id, me.incarnation))
 
 
-def newest_before(world: World, view: View, held: Row, after: Row) -> Row:
-    """What a row was: a master that settles may have held an older one than others did."""
+def newest_before(world: World, change: Change, held: Row, after: Row) -> Row:
+    """What a row was: a master that settles may have held an older one than others did. What comes
+    of a migration that is taken back in this step never was, although a destination may hold it."""
+    if held.partition in _taken_back(change.notices):
+        return held
     rows = (
         process.node.table.row(after.partition)
         for process in world.processes
-        if listed(process, view)
+        if listed(process, change.view)
     )
     older = (row for row in rows if held.version < row.version < after.version)
     return max(older, key=lambda row: row.version, default=held)
+
+
+def _taken_back(notices: Sequence[Notice]) -> list[PartitionId]:
+    return [
+        partition_of(notice.about)
+        for notice in notices
+        if notice.kind is NoticeKind.MIGRATION_ENDED and notice.detail.startswith("failed")
+    ]
 
 
 def listed(process: Process, view: View | None) -> bool:
