@@ -12,14 +12,12 @@ from holdfast.core.membership import Phase
 from holdfast.core.messages import (
     Ask,
     CommitAck,
-    Heartbeat,
     MigrationReady,
     MigrationRequest,
     NewerTerm,
     NewView,
     NotListed,
     PrepareAck,
-    PublicationAck,
     Refusal,
     Request,
     RequestDone,
@@ -506,57 +504,6 @@ def test_master_that_leaves_and_loses_its_mandate_first_is_no_member_any_more() 
     phases.append(node.phase)
     assert phases == [Phase.MEMBER, Phase.LOOKING]
     assert node.me.incarnation == 2
-
-
-def with_data_at_the_door() -> Cluster:
-    """A alone votes. D asks to be let in, and nobody is let in before C, which is lite, has
-    confirmed the table."""
-    cluster = Cluster(A)
-    master = cluster.form()
-    cluster.drops = [losing(PublicationAck)]
-    for stay in (member(C, kind=Kind.LITE), member(D)):
-        cluster.start(stay, initial=(address_of(A),))
-        cluster.run_until(lambda: view(master).find(C) is not None)
-    cluster.run_until(master.leadership.joining.data_asks)
-    return cluster
-
-
-def test_last_voter_waits_until_data_that_asks_is_let_in() -> None:
-    """1. D asks to be let in. 2. A, alone, is asked to leave: without it, D could decide nothing.
-    3. D is let in, becomes a voter, and gets what A has. 4. A leaves."""
-    cluster = with_data_at_the_door()
-    cluster.ask(A, LEAVE)
-    cluster.run(1_000)
-    assert cluster.stops == []
-    cluster.drops = []
-    cluster.run_until(lambda: cluster.stops == [A])
-    cluster.crash(A)
-    assert [m.id for m in view(cluster.settle()).members] == [C, D]
-    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
-
-
-def test_last_voter_waits_no_longer_for_data_that_asks_no_more() -> None:
-    cluster = with_data_at_the_door()
-    cluster.crash(D)
-    cluster.ask(A, LEAVE)
-    cluster.run_until(lambda: cluster.stops == [A], limit=10_000)
-
-
-def test_last_voter_waits_until_a_newcomer_votes() -> None:
-    """A alone votes, and D is about to; without A, D could decide nothing."""
-    cluster = Cluster(A)
-    master = cluster.form()
-    cluster.drops = [losing(Heartbeat)]
-    cluster.start(member(D), initial=(address_of(A),))
-    cluster.run_until(lambda: any(m.newcomer for m in view(master).members))
-    cluster.ask(A, LEAVE)
-    cluster.run(1_000)
-    assert cluster.stops == []
-    cluster.drops = []
-    cluster.run_until(lambda: cluster.stops == [A])
-    cluster.crash(A)
-    assert [m.id for m in view(cluster.settle()).members] == [D]
-    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
 
 
 def test_a_master_that_is_asked_no_more_to_leave_stands_back_and_returns() -> None:

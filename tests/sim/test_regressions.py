@@ -278,3 +278,9 @@ def test_who_has_what_is_lost_by_no_row_does_not_hold_it(seed: int) -> None:
     """Who had been displaced, as the last two that had it were destroyed at once; a destination
     whose word did not come through, as the source was [sim/test_checkers_forgive]."""
     assert Run(seed).verdict().violation is None
+
+
+def test_the_last_voter_does_not_leave_before_those_that_ask_are_heard() -> None:
+    """It had just begun to lead, and they had been refused until then: it took all data along, and
+    nobody was left who could decide anything [core/test_service]."""
+    assert Run(3082).verdict().violation is None

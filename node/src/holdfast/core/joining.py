@@ -10,6 +10,9 @@ Rules (`design/3` §1, §7; seed 000 `joinAllowed`; seed 003 "Cluster membership
   it was never out, and the rows it persisted count.
 * Nobody is let in before the rows that changed with the last departure are known to everyone: a row
   must never name a stay that did not hold it.
+* Nobody waits yet where a mastership begins, for none is queued before; nor, of those that it
+  refused, when the state changes whom it lets in. For two repetitions of a request from then on
+  data may ask that was not heard, and the last voter does not leave (`service`).
 * Members come in one by one, the longest waiting first. A data member is a *newcomer* until it has
   confirmed the view: it does not vote and holds nothing. Then it is made a voter, one at a time.
 
@@ -60,10 +63,13 @@ class Joining:
         self.transition = transition
         self._waiting: dict[MemberId, tuple[Member, Millis]] = {}
         """Who asked, and when last: whoever asks no more is not let in."""
+        self._door: tuple[Joins, Millis] | None = None
+        """Whom this mastership lets in, and since when."""
 
     def begin(self) -> None:
         """A mastership begins, or ends."""
         self._waiting = {}
+        self._door = None
 
     def asks_until(self, member_id: MemberId) -> Millis | None:
         """Until when someone that asked to be let in counts as asking; None if it did not."""
@@ -79,6 +85,14 @@ class Joining:
             member.kind is Kind.DATA and now < asked_at + 2 * self.context.config.retry_ms
             for member, asked_at in self._waiting.values()
         )
+
+    def data_may_ask(self) -> bool:
+        """The same, or whether it may do so and not have been heard yet."""
+        view, door = self.context.view, self._door
+        assert view is not None
+        if door is None or door[0] is not view.attributes.joins:
+            return True
+        return self.context.now < door[1] + 2 * self.context.config.retry_ms or self.data_asks()
 
     def on_join(self, origin: Origin, message: JoinRequest) -> None:
         """Redirect, refuse, or put in the queue."""
@@ -160,6 +174,7 @@ class Joining:
         """Make a newcomer a voter, or let the next one in, if the time is right."""
         view = self.context.view
         assert view is not None
+        self._note_the_door(view)
         if not (self._waiting or any(member.newcomer for member in view.members)):
             return
         if not self._may_change(view):
@@ -171,6 +186,11 @@ class Joining:
             member = self._next_waiting(view)
             if member is not None:
                 self._let_in(view, member)
+
+    def _note_the_door(self, view: View) -> None:
+        joins = view.attributes.joins
+        if self._door is None or self._door[0] is not joins:
+            self._door = joins, self.context.now
 
     def _next_waiting(self, view: View) -> Member | None:
         """Who waits longest and still asks; whoever is listed with an older stay waits for that."""

@@ -82,14 +82,14 @@ class Leadership:
         self.transition = Transition(
             context, self.mastership, self.publisher, self.execution, self.rebalancing
         )
-        self.service = Service(context, self.mastership, self.transition, self._data_asks)
+        self.service = Service(context, self.mastership, self.transition, self._data_may_ask)
         self.joining = Joining(
             context, self.mastership, self.publisher, self.rebalancing, self.transition
         )
         self._stage = Stage.NONE
 
-    def _data_asks(self) -> bool:
-        return self.joining.data_asks()
+    def _data_may_ask(self) -> bool:
+        return self.joining.data_may_ask()
 
     def _asks_until(self, member: MemberId) -> Millis | None:
         return self.joining.asks_until(member)

@@ -79,11 +79,12 @@ class Service:
         context: Context,
         mastership: Mastership,
         transition: Transition,
-        data_asks: Callable[[], bool],
+        data_may_ask: Callable[[], bool],
     ) -> None:
         self.context = context
-        self.data_asks = data_asks
-        """Whether anybody with data asks to be let in (`joining`)."""
+        self.data_may_ask = data_may_ask
+        """Whether anybody with data asks to be let in, or may do so and was not heard yet
+        (`joining`)."""
         self.mastership = mastership
         self.transition = transition
         self._waiting: dict[str, Address] = {}
@@ -222,7 +223,7 @@ class Service:
         in."""
         if any(other.id != member.id for other in view.voters):
             return False
-        return any(other.newcomer for other in view.members) or self.data_asks()
+        return any(other.newcomer for other in view.members) or self.data_may_ask()
 
     @staticmethod
     def _is_last(view: View, member: Member) -> bool:
