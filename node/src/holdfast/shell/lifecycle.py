@@ -46,7 +46,6 @@ from holdfast.shell.keeper import open_files
 from holdfast.shell.loading import Loading, answered
 from holdfast.shell.member import HttpServer, Member
 from holdfast.shell.ports import PortTaken, bind_all
-from holdfast.shell.scheduling import prefer_batches
 from holdfast.shell.settings import Settings
 from holdfast.shell.supervised import report
 from holdfast.shell.supervisor.lifeline import Lifeline
@@ -105,7 +104,6 @@ def run(
 async def _live(settings: Settings, http: HttpServer | None, supervisor_fd: int | None) -> Exit:
     options = settings.options
     gc.set_threshold(*GC_THRESHOLDS)
-    prefer_batches()
     line = None if supervisor_fd is None else await Lifeline.connect(supervisor_fd)
     try:
         listeners = bind_all(
