@@ -284,3 +284,8 @@ def test_the_last_voter_does_not_leave_before_those_that_ask_are_heard() -> None
     """It had just begun to lead, and they had been refused until then: it took all data along, and
     nobody was left who could decide anything [core/test_service]."""
     assert Run(3082).verdict().violation is None
+
+
+def test_a_name_that_is_forgotten_leaves_no_lock_on_disk() -> None:
+    """After a restart a backup had one that its owner had let go of [core/data/test_copies]."""
+    assert Run(170, tune=mixes.coming_back).verdict().violation is None

@@ -176,6 +176,17 @@ def test_name_that_is_forgotten_is_emptied_on_disk() -> None:
     assert not held.copy(NAME).fragment
 
 
+def test_name_that_is_forgotten_leaves_no_lock_on_disk() -> None:
+    """To empty a name lets go of no lock: after a restart it was held, and nobody else knew of it.
+    (Seed 170 of the mix coming_back.)"""
+    held = backing(1, NAME)
+    held.copy(NAME).fragment.lock(b"key", 1, b"session", 5)
+    kept = held.copy(NAME).fragment
+    for key, record in held.forget(NAME).mutations:
+        kept.apply(key, record)
+    assert not kept.locks
+
+
 def test_what_may_be_missing_is_unsettled_until_it_leads_and_has_said_so() -> None:
     """Who was promoted and crashes before that would find itself the owner, and say nothing.
     (Seed 152.)"""

@@ -42,7 +42,7 @@ from holdfast.core.effects import MutationsRecord
 from holdfast.core.events import RecoveredFragment
 from holdfast.core.stores.fragment import Fragment, Written
 from holdfast.core.stores.incoming import Incoming
-from holdfast.core.stores.record import ABSENT, NEVER, Kind, build
+from holdfast.core.stores.record import ABSENT, FREE, NEVER, Kind, build
 from holdfast.core.stores.space import SettingsOf, Space
 from holdfast.ids import NO_INDEX, MemberId, PartitionId
 
@@ -351,13 +351,13 @@ class Holding:
         """Have a name no more; what is to be written about it: a copy that never had anything. As
         far as the last one had come, an empty one would look whole after a restart, and might be
         chosen for the owner's."""
-        del self.copies[name]
+        locks = tuple((key, FREE) for key in self.copies.pop(name).fragment.locks)
         self.space.forget(name)
-        emptied = build(ABSENT, Kind.EMPTIED, NEVER, b"")
+        emptied = build(ABSENT, Kind.EMPTIED, NEVER, b"")  # which leaves locks where they are
         begun = Lineage.starting(self.generation, 0).segments
         stand = FragmentStand(name, stand_of(Vector(self.generation)), begun)
         return MutationsRecord(
-            self.partition, self.generation, name, ((b"", emptied),), stand, 1, clean=True
+            self.partition, self.generation, name, ((b"", emptied), *locks), stand, 1, clean=True
         )
 
     def expect(self, index: int) -> None:

@@ -53,6 +53,7 @@ from holdfast.core.stores.record import (
     ABSENT,
     CHANGE,
     FLAGS_AT,
+    FREE,
     NEVER,
     VERSION_BYTES,
     Kind,
@@ -65,7 +66,6 @@ from holdfast.errors import MessageError
 WAITING_BYTES_MAX: Final = 16 << 20
 
 _GONE: Final = build(ABSENT, Kind.GONE, NEVER, b"")
-_FREE: Final = build(ABSENT, Kind.LOCK, NEVER, bytes(8))
 
 
 class Incoming:
@@ -191,7 +191,7 @@ class Incoming:
         since; what that changed."""
         known, settled = dict.fromkeys(locked), self._settled
         return self._apply(
-            (key, _FREE)
+            (key, FREE)
             for key in self.fragment.locks
             if key not in known and self._locks.get(key, ABSENT) <= settled
         )

@@ -106,3 +106,7 @@ def build(version: bytes, flags: int, expiry: int, body: bytes) -> bytes:
     if expiry:
         return b"%b%c%b%b" % (version, flags | EXPIRES, expiry.to_bytes(8, "big"), body)
     return b"%b%c%b" % (version, flags, body)
+
+
+FREE: Final = build(ABSENT, Kind.LOCK, NEVER, bytes(8))
+"""Of a lock that nobody holds."""
