@@ -88,11 +88,10 @@ class Joining:
 
     def data_may_ask(self) -> bool:
         """The same, or whether it may do so and not have been heard yet."""
-        view, door = self.context.view, self._door
+        view = self.context.view
         assert view is not None
-        if door is None or door[0] is not view.attributes.joins:
-            return True
-        return self.context.now < door[1] + 2 * self.context.config.retry_ms or self.data_asks()
+        heard_at = self._open_since(view) + 2 * self.context.config.retry_ms
+        return self.context.now < heard_at or self.data_asks()
 
     def on_join(self, origin: Origin, message: JoinRequest) -> None:
         """Redirect, refuse, or put in the queue."""
@@ -174,7 +173,7 @@ class Joining:
         """Make a newcomer a voter, or let the next one in, if the time is right."""
         view = self.context.view
         assert view is not None
-        self._note_the_door(view)
+        self._open_since(view)  # noted whether anybody asks or not
         if not (self._waiting or any(member.newcomer for member in view.members)):
             return
         if not self._may_change(view):
@@ -187,10 +186,12 @@ class Joining:
             if member is not None:
                 self._let_in(view, member)
 
-    def _note_the_door(self, view: View) -> None:
+    def _open_since(self, view: View) -> Millis:
+        """Since when this mastership lets in whom it lets in now."""
         joins = view.attributes.joins
         if self._door is None or self._door[0] is not joins:
             self._door = joins, self.context.now
+        return self._door[1]
 
     def _next_waiting(self, view: View) -> Member | None:
         """Who waits longest and still asks; whoever is listed with an older stay waits for that."""
