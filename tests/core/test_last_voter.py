@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from holdfast.core.effects import NoticeKind
-from holdfast.core.messages import (
-    Ask,
-    Heartbeat,
-    PublicationAck,
-    Refusal,
-)
+from holdfast.core.messages import Ask, Heartbeat, PublicationAck, Refusal
+from holdfast.core.node import Node
 from holdfast.core.states import ClusterState
 from holdfast.core.views import Kind
+from holdfast.ids import MemberId
 from tests.core.asking import LEAVE, view
 from tests.core.harness import (
     A,
@@ -38,6 +35,30 @@ def with_data_at_the_door() -> Cluster:
     return cluster
 
 
+def whose_master_is_dead() -> Cluster:
+    """A led, and B is left."""
+    cluster = Cluster(A, B)
+    cluster.form()
+    cluster.crash(A)
+    cluster.confirm_dead(A)
+    return cluster
+
+
+def take_office_alone(cluster: Cluster) -> Node:
+    """B leads, and votes alone."""
+    heir = cluster.nodes[B]
+    cluster.run_until(lambda: heir.leadership.is_master() and len(view(heir).voters) == 1)
+    return heir
+
+
+def goes_and_leaves_all_to(cluster: Cluster, leaver: MemberId, *others: MemberId) -> None:
+    """It leaves in good order, and these go on with everything."""
+    cluster.run_until(lambda: cluster.stops == [leaver])
+    cluster.crash(leaver)
+    assert tuple(m.id for m in view(cluster.settle()).members) == others
+    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+
+
 def test_last_voter_waits_until_data_that_asks_is_let_in() -> None:
     """1. D asks to be let in. 2. A, alone, is asked to leave: without it, D could decide nothing.
     3. D is let in, becomes a voter, and gets what A has. 4. A leaves."""
@@ -46,28 +67,18 @@ def test_last_voter_waits_until_data_that_asks_is_let_in() -> None:
     cluster.run(1_000)
     assert cluster.stops == []
     cluster.drops = []
-    cluster.run_until(lambda: cluster.stops == [A])
-    cluster.crash(A)
-    assert [m.id for m in view(cluster.settle()).members] == [C, D]
-    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    goes_and_leaves_all_to(cluster, A, C, D)
 
 
 def test_last_voter_that_has_just_begun_to_lead_waits_for_data_that_asked_before() -> None:
     """1. D asks B to be let in; A, who led, is dead. 2. B takes office, and has queued nobody. It
     is asked to leave at once. 3. D asks again, is let in and gets what B has. 4. B leaves."""
-    cluster = Cluster(A, B)
-    cluster.form()
-    cluster.crash(A)
-    cluster.confirm_dead(A)
+    cluster = whose_master_is_dead()
     cluster.start(member(D), initial=(address_of(B),), may_found=False)
-    heir = cluster.nodes[B]
-    cluster.run_until(lambda: heir.leadership.is_master() and len(view(heir).voters) == 1)
+    heir = take_office_alone(cluster)
     assert not heir.leadership.joining.data_asks()
     cluster.ask(B, LEAVE)
-    cluster.run_until(lambda: cluster.stops == [B])
-    cluster.crash(B)
-    assert [m.id for m in view(cluster.settle()).members] == [D]
-    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    goes_and_leaves_all_to(cluster, B, D)
 
 
 def test_last_voter_waits_for_data_that_was_refused_until_now() -> None:
@@ -82,19 +93,12 @@ def test_last_voter_waits_for_data_that_was_refused_until_now() -> None:
     cluster.run_until(lambda: bool(cluster.messages(Refusal, to=D)))
     cluster.ask(A, request_of(Ask.STATE, "active", state=ClusterState.ACTIVE))
     cluster.ask(A, LEAVE)
-    cluster.run_until(lambda: cluster.stops == [A])
-    cluster.crash(A)
-    assert [m.id for m in view(cluster.settle()).members] == [D]
-    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    goes_and_leaves_all_to(cluster, A, D)
 
 
 def test_last_voter_leaves_when_nobody_has_asked_for_a_while() -> None:
-    cluster = Cluster(A, B)
-    cluster.form()
-    cluster.crash(A)
-    cluster.confirm_dead(A)
-    heir = cluster.nodes[B]
-    cluster.run_until(lambda: heir.leadership.is_master() and len(view(heir).voters) == 1)
+    cluster = whose_master_is_dead()
+    take_office_alone(cluster)
     cluster.ask(B, LEAVE)
     cluster.run_until(lambda: cluster.stops == [B], limit=2_000)
 
@@ -117,7 +121,4 @@ def test_last_voter_waits_until_a_newcomer_votes() -> None:
     cluster.run(1_000)
     assert cluster.stops == []
     cluster.drops = []
-    cluster.run_until(lambda: cluster.stops == [A])
-    cluster.crash(A)
-    assert [m.id for m in view(cluster.settle()).members] == [D]
-    assert cluster.noticed(NoticeKind.PARTITION_LOST) == []
+    goes_and_leaves_all_to(cluster, A, D)

@@ -282,7 +282,7 @@ def test_who_has_what_is_lost_by_no_row_does_not_hold_it(seed: int) -> None:
 
 def test_the_last_voter_does_not_leave_before_those_that_ask_are_heard() -> None:
     """It had just begun to lead, and they had been refused until then: it took all data along, and
-    nobody was left who could decide anything [core/test_service]."""
+    nobody was left who could decide anything [core/test_last_voter]."""
     assert Run(3082).verdict().violation is None
 
 

@@ -71,18 +71,23 @@ class Joining:
         self._waiting = {}
         self._door = None
 
+    @property
+    def _counts_ms(self) -> int:
+        """For so long a request counts: until it could have been repeated twice."""
+        return 2 * self.context.config.retry_ms
+
     def asks_until(self, member_id: MemberId) -> Millis | None:
         """Until when someone that asked to be let in counts as asking; None if it did not."""
         waiting = self._waiting.get(member_id)
         if waiting is None:
             return None
-        return Millis(waiting[1] + 2 * self.context.config.retry_ms)
+        return Millis(waiting[1] + self._counts_ms)
 
     def data_asks(self) -> bool:
         """Whether anybody with data asks to be let in."""
         now = self.context.now
         return any(
-            member.kind is Kind.DATA and now < asked_at + 2 * self.context.config.retry_ms
+            member.kind is Kind.DATA and now < asked_at + self._counts_ms
             for member, asked_at in self._waiting.values()
         )
 
@@ -90,7 +95,7 @@ class Joining:
         """The same, or whether it may do so and not have been heard yet."""
         view = self.context.view
         assert view is not None
-        heard_at = self._open_since(view) + 2 * self.context.config.retry_ms
+        heard_at = self._open_since(view) + self._counts_ms
         return self.context.now < heard_at or self.data_asks()
 
     def on_join(self, origin: Origin, message: JoinRequest) -> None:
@@ -195,7 +200,7 @@ class Joining:
 
     def _next_waiting(self, view: View) -> Member | None:
         """Who waits longest and still asks; whoever is listed with an older stay waits for that."""
-        oldest = self.context.now - 2 * self.context.config.retry_ms
+        oldest = self.context.now - self._counts_ms
         for member_id, (member, asked_at) in tuple(self._waiting.items()):
             late = asked_at < oldest or self.context.is_dead(member)
             if late or view.find(member_id) is None:

@@ -140,7 +140,7 @@ def _entered(process: Process, view: View | None) -> bool:
 def newest_before(world: World, change: Change, held: Row, after: Row) -> Row:
     """What a row was: a master that settles may have held an older one than others did. What comes
     of a migration that is taken back in this step never was, although a destination may hold it."""
-    if held.partition in _taken_back(change.notices):
+    if _is_taken_back(held.partition, change.notices):
         return held
     rows = (
         process.node.table.row(after.partition)
@@ -151,12 +151,13 @@ def newest_before(world: World, change: Change, held: Row, after: Row) -> Row:
     return max(older, key=lambda row: row.version, default=held)
 
 
-def _taken_back(notices: Sequence[Notice]) -> list[PartitionId]:
-    return [
-        partition_of(notice.about)
+def _is_taken_back(partition: PartitionId, notices: Sequence[Notice]) -> bool:
+    return any(
+        notice.kind is NoticeKind.MIGRATION_ENDED
+        and notice.detail.startswith("failed")
+        and partition_of(notice.about) == partition
         for notice in notices
-        if notice.kind is NoticeKind.MIGRATION_ENDED and notice.detail.startswith("failed")
-    ]
+    )
 
 
 def listed(process: Process, view: View | None) -> bool:
