@@ -289,3 +289,10 @@ def test_the_last_voter_does_not_leave_before_those_that_ask_are_heard() -> None
 def test_a_name_that_is_forgotten_leaves_no_lock_on_disk() -> None:
     """After a restart a backup had one that its owner had let go of [core/data/test_copies]."""
     assert Run(170, tune=mixes.coming_back).verdict().violation is None
+
+
+def test_what_a_pull_brings_after_its_migration_failed_makes_no_copy_whole() -> None:
+    """The next migration began in the same turn, of the same owner for the same index: what was
+    held was begun anew, the pull went on, and a copy that lacked the first half of it was taken for
+    whole."""
+    assert Run(6841).verdict().violation is None

@@ -17,7 +17,7 @@ from holdfast.core.data_messages import (
     Way,
 )
 from holdfast.core.events import Gathered, Received
-from holdfast.core.messages import Message, Publication
+from holdfast.core.messages import FragmentAck, Message, Publication
 from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.stores.settings import NameSettings
 from holdfast.ids import NO_INDEX, Address, MemberId, Millis, Term, Version
@@ -25,6 +25,8 @@ from tests.core.data.grid import BOTH, SMALL, Grid, P, grid, miss, moved, to, wa
 from tests.core.harness import A, B, C, Cluster, address_of, member, origin_of
 
 NO_JOURNAL = replace(BOTH, journal_entries=0)
+ONE = NameSettings(backups=1, journal_entries=0)
+SHIFT = Move(MigrationType.SHIFT_UP, None, NO_INDEX, NO_INDEX, C, 2, 1)
 
 
 def behind(*keys: str, unnamed: NameSettings = BOTH, **settings: object) -> Grid:
@@ -505,3 +507,32 @@ def test_answers_that_bring_nothing_let_more_be_asked_at_a_time(*, changed: bool
         cluster.run(1)
         most = max(most, len(node.data.pulling.pulls))
     assert most == 1 if changed else most > 1
+
+
+@pytest.mark.parametrize(("last", "move"), [(None, moved(None, 1, C)), (C, SHIFT)])
+def test_pull_ends_with_its_migration_though_the_next_begins_at_once(
+    last: MemberId | None, move: Move
+) -> None:
+    """1. C gets a name page by page, and has the first page. 2. The migration fails, and the next
+    begins, of the same owner for the same index. 3. C hears of both by one message, with which what
+    it has goes: it had nothing before, or is at an index to which the name does not go. [Seed 6841
+    of the simulator: it took the other pages only, and said that it stood where its owner does.]"""
+    cluster = grid(A, None, last, names={b"two": BOTH}, unnamed=ONE, backup_count=0)
+    write(cluster, "two:k", *(f"key{number}" for number in range(6)), value="x" * 40_000)
+    cluster.run(5_000)
+    cluster.sent.clear()
+    cluster.migrate(move)
+    cluster.run_until(lambda: [pull.position for pull in cluster.messages(SyncPull)] == [0, 2])
+    cluster.drops = [to(C, Publication, SyncPage)]
+    active = cluster.nodes[C].participation.active
+    failed = active[P].migration.id
+    cluster.inject(member(C), A, FragmentAck(failed, P, "not now", ()))
+    cluster.migrate(move)
+    cluster.run_until(lambda: active[P].migration.id != failed)
+    assert b"key0" not in cluster.content(C).get(b"default", {})
+    cluster.drops = []
+    cluster.run_until(lambda: not active)
+    cluster.run(600)
+    assert cluster.nodes[A].table.row(P).index_of(C) == 1
+    assert cluster.in_sync(C)
+    assert cluster.content(C) == cluster.content(A)

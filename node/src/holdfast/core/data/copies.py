@@ -263,7 +263,8 @@ class Holding:
         self.awaited = False
         """Whether the data of a migration has not been asked for yet."""
         self.transfers = False
-        """Whether it is being brought up to date: so is each copy that begins meanwhile."""
+        """Whether it is being brought up to date: so is each copy that begins meanwhile. Not
+        any more, if that was for a migration that has failed (`pulling`)."""
         self.taken = 0
         """Bytes of keys and values that came over since a migration began."""
         self.following = Following()
@@ -402,7 +403,7 @@ class Holding:
 
     def unexpected(self) -> None:
         """It has failed."""
-        self.target, self.awaited = NO_INDEX, False
+        self.target, self.awaited, self.transfers = NO_INDEX, False, False
         for copy in self:
             copy.arrival = None
 

@@ -37,6 +37,9 @@ What can go wrong
 *A backup that is asked so never answers*: it is listed no more in the end, and is not waited for.
 *The owner changes.* Its answers are of another reign: the pull is off, and begins again with the
 new owner. *It dies*: the same, once the table says who comes after it.
+*A migration fails, and the next one begins in the same turn.* Owner, reign and index are as they
+were. But what the first one brought is gone (`holdings`), and so is the memory of what was heard
+meanwhile: the rest of its answer would make a copy that looks whole, and is not. I ask anew.
 *Mutations were skipped since I asked* (`streams`): the plan is of the time before, however often it
 is told again. It ends no doubt that came later: I ask anew.
 *An answer to a question of an earlier stay comes late*: numbers begin with the stay, so it is none.
@@ -167,6 +170,8 @@ class Pulling:
         row = self.context.table.row(partition)
         if row.reign != pull.reign or not self._needs(partition):
             return True
+        if not self.holdings.here[partition].transfers:
+            return True  # it was for a migration that has failed, and for what was here then
         if pull.recall:
             return pull.owner not in self._backups(row)
         return row.owner != pull.owner or self._index(partition) != pull.index
