@@ -87,11 +87,18 @@ def ended(cluster: Cluster) -> list[str]:
     ]
 
 
+def done(cluster: Cluster) -> list[str]:
+    """What the master said of plans that were carried out."""
+    kind = NoticeKind.MIGRATIONS_DONE
+    return [notice.detail for who, notice in cluster.notices if (who, notice.kind) == (A, kind)]
+
+
 def test_migration_that_succeeds_raises_the_version_by_one() -> None:
     cluster, master = planned(COPY)
     cluster.run(20)
     assert decided(master) == (10, (B, C, None))
     assert ended(cluster) == ["success"]
+    assert done(cluster) == ["1 steps, 0 bytes taken"]
     assert master.running_load() == {}
     assert master.leadership.execution.progress.completed == 1
     kinds = [
@@ -171,6 +178,7 @@ def test_failure_cancels_what_has_not_begun_and_plans_afresh_after_a_moment() ->
     migration = cluster.messages(MigrationRequest)[0].migration
     cluster.inject(b, A, MigrationReady(migration.id, P, "no"))
     assert master.leadership.execution.schedule.planned == 0
+    assert done(cluster) == []
     cluster.drops = []
     cluster.settle()
     assert all(None not in row.replicas for row in master.table.rows)

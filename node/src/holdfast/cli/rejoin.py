@@ -43,6 +43,7 @@ from rich.table import Table
 from holdfast.cli.remote import Output, OutputOption, progress_screen, screen
 from holdfast.client.grid import Grid
 from holdfast.client.http import HttpClient
+from holdfast.core.effects import NoticeKind
 from holdfast.core.states import ClusterState
 from holdfast.errors import HoldfastError, StorageError
 from holdfast.shell.free_ports import free_ports
@@ -179,9 +180,34 @@ class Four:
 
     def looked_at(self, number: int) -> float:
         """When it began to look for its cluster, in its present process: seconds since 1970."""
+        return self.told_at(number, LOOKS) or 0.0
+
+    def told_at(self, number: int, what: str) -> float | None:
+        """When its log said this last."""
         lines = (self.folder / f"{self.places[number].name}.log").read_text().splitlines()
-        told = next(line for line in reversed(lines) if line.endswith(LOOKS))
-        return datetime.fromisoformat(told.partition(" ")[0]).timestamp()
+        told = next((line for line in reversed(lines) if what in line), None)
+        return None if told is None else datetime.fromisoformat(told.split()[0]).timestamp()
+
+    def moved_since(self, moment: float) -> float | None:
+        """When the last plan was carried out, if that was after this moment."""
+        told = [self.told_at(number, NoticeKind.MIGRATIONS_DONE) for number in range(MEMBERS)]
+        last = max((each for each in told if each is not None), default=0.0)
+        return last if last > moment else None
+
+    async def safe_since(self, moment: float) -> float:
+        """When everything was safe again. Members are not asked before a log says that what was
+        planned is done, as that would take time from them. If they say that they are safe at the
+        first asking then, they were at that moment."""
+
+        async def has_moved() -> bool:
+            return self.moved_since(moment) is not None
+
+        await self.until(has_moved, "what the member had is moved back")
+        moved = self.moved_since(moment)
+        if moved is not None and await self.is_safe():
+            return moved
+        await self.until(self.is_safe, "the cluster is safe again")
+        return time.time()
 
     async def records(self) -> int:
         """What came over the network so far, to all that run."""
@@ -209,11 +235,6 @@ class Four:
     async def is_safe(self) -> bool:
         """Whether every promised copy is there."""
         return (await self.clients[0].safe()).holds
-
-    async def is_back(self) -> bool:
-        """Whether the last member serves: nothing is safe before that, and to ask the others how
-        safe they are would take time from it."""
-        return (await self.clients[-1].ready()).holds
 
     async def is_served(self) -> bool:
         """Whether those who are left own everything, and nothing moves any more."""
@@ -276,11 +297,9 @@ async def measured(four: Four, size: Size, way: str, *, mutated: bool) -> Row:
         await write(four, size, range(0, size.entries, step), way.encode())
     if way == "full":
         four.forget(victim)
-    records, began = await four.records(), time.monotonic()
+    records, started = await four.records(), time.time()
     await four.start(victim)
-    await four.until(four.is_back, "the member is back")
-    await four.until(four.is_safe, "the cluster is safe again")
-    took, synced = time.monotonic() - began, time.time() - four.looked_at(victim)
+    safe = await four.safe_since(started)
     return Row(
         way,
         sum(one != other for one, other in zip(before, after, strict=True)),
@@ -288,8 +307,8 @@ async def measured(four: Four, size: Size, way: str, *, mutated: bool) -> Row:
         killed,
         (await four.clients[0].migrations()).completed,
         await four.records() - records,
-        took,
-        synced,
+        safe - started,
+        safe - four.looked_at(victim),
     )
 
 

@@ -133,6 +133,7 @@ class NoticeKind(StrEnum):
     """The best copy that was left did not have everything (`data.holdings`)."""
     MIGRATIONS_PLANNED = "migrations planned"
     MIGRATION_ENDED = "migration ended"
+    MIGRATIONS_DONE = "migrations done"
     RECOVERY_WAITS = "recovery waits"
     RECOVERED = "recovered"
     EXCLUDED = "excluded"

@@ -249,6 +249,14 @@ class Execution:
         self.progress.completed += 1
         self._end(running, row, Outcome.SUCCESS, "")
         self.schedule.finish(migration.partition, running.party, migration.after[0])
+        if self.schedule.is_done:
+            self._tell_done()
+
+    def _tell_done(self) -> None:
+        view, progress = self.context.view, self.progress
+        assert view is not None
+        detail = f"{progress.completed} steps, {progress.moved} bytes taken"
+        self.context.notice(NoticeKind.MIGRATIONS_DONE, str(view.key), detail)
 
     def _fail(self, running: Running, reason: str) -> None:
         migration = running.migration

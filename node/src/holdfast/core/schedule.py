@@ -119,3 +119,8 @@ class Schedule:
     def planned(self) -> int:
         """Steps that have not begun."""
         return sum(len(steps) for steps in self._steps.values())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every step has begun, and the last of each partition ended well."""
+        return not self._steps
