@@ -24,18 +24,27 @@ class Content:
 
     def __init__(self) -> None:
         self.data = bytearray()
+        self.end = 0
+        """Where what was written ends; what is behind it is room."""
         self.synced = 0
+
+    def write(self, data: bytes) -> None:
+        """Go on, over the room that there is."""
+        self.data[self.end : self.end + len(data)] = data
+        self.end += len(data)
 
     def crashed(self, rng: Random) -> Content:
         """What a later process finds."""
         kept = Content()
-        size = rng.choice((self.synced, len(self.data), rng.randint(self.synced, len(self.data))))
+        size = rng.choice((self.synced, self.end, rng.randint(self.synced, self.end)))
         kept.data = self.data[:size]
+        if rng.random() < 0.5:
+            kept.data += bytes(len(self.data) - size)  # of room, as far as it was not written over
         if size > self.synced and rng.random() < 0.3:
             begin = rng.randint(self.synced, size - 1)
             end = min(size, begin + rng.choice((1, 16, 512)))
             kept.data[begin:end] = rng.choice((bytes(end - begin), rng.randbytes(end - begin)))
-        kept.synced = len(kept.data)
+        kept.synced = kept.end = len(kept.data)
         return kept
 
 
@@ -49,8 +58,8 @@ class FakeFile:
     def write(self, data: bytes) -> None:
         """Append, as far as there is room."""
         self.disk.operation()
-        room = self.disk.free_bytes()
-        self.content.data += data[: max(room, 0)]
+        room = self.disk.free_bytes() + len(self.content.data) - self.content.end
+        self.content.write(data[: max(room, 0)])
         if room < len(data):
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -58,14 +67,23 @@ class FakeFile:
         """Take back what is beyond."""
         self.disk.operation()
         del self.content.data[size:]
+        self.content.end = size
         self.content.synced = min(self.content.synced, size)
+
+    def make_room(self, size: int) -> None:
+        """As much as there is place for."""
+        self.disk.operation()
+        room = self.disk.free_bytes()
+        self.content.data += bytes(min(size, max(room, 0)))
+        if room < size:
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     def sync(self) -> None:
         """What was written is safe, unless the disk fails."""
         self.disk.operation()
         if self.disk.sync_fails:
             raise OSError(errno.EIO, "Input/output error")
-        self.content.synced = len(self.content.data)
+        self.content.synced = self.content.end
 
     def close(self) -> None:
         """Nothing follows from that."""
@@ -136,7 +154,7 @@ class FakeFiles:
         self.operation()
         content = self._at(name)
         del content.data[size:]
-        content.synced = len(content.data)
+        content.end = content.synced = len(content.data)
 
     def sync_folder(self, folder: str) -> None:
         """The names in it are safe."""

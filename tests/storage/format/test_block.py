@@ -78,6 +78,16 @@ def test_scanning_rubbish_ends_and_covers_it(rubbish: bytes, bodies: list[bytes]
     assert isinstance(found[-1], Block)
 
 
+@given(BODIES, st.integers(1, 3 * block.WINDOW_BYTES), st.booleans())
+def test_zeros_at_the_end_are_nothing(bodies: list[bytes], size: int, more: bool) -> None:
+    """But if anything stands behind them, they are damage."""
+    whole = b"".join(blocks(bodies))
+    found = list(block.scan(whole + bytes(size) + b"x" * more, "f"))
+    assert [each.body for each in found if isinstance(each, Block)] == bodies
+    damages = [(each.offset, each.end) for each in found if isinstance(each, Damage)]
+    assert damages == [(len(whole), len(whole) + size + 1)] * more
+
+
 def test_a_length_that_lies_is_damage() -> None:
     whole = bytearray(blocks([b"abc"])[0])
     whole[4:8] = b"\xff\xff\xff\xff"

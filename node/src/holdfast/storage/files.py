@@ -25,6 +25,9 @@ class File(Protocol):
     def cut(self, size: int) -> None:
         """Take back what is beyond this size; the next write goes there."""
 
+    def make_room(self, size: int) -> None:
+        """Have this many zeros behind what was written; the next write goes over them."""
+
     def sync(self) -> None:
         """What was written is on stable storage when this returns."""
 
@@ -103,6 +106,10 @@ class RealFile:
         """Take back what is beyond."""
         self._file.truncate(size)
         self._file.seek(size)
+
+    def make_room(self, size: int) -> None:
+        """As much as there is place for."""
+        os.pwrite(self._file.fileno(), bytes(size), self._file.tell())
 
     def sync(self) -> None:
         """Data, and what is needed to read it again."""

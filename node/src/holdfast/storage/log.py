@@ -11,6 +11,9 @@ Rules (`design/5`)
 * What may take long is done `aside`: whoever shares the log may write meanwhile.
 * A sync that fails is final: nothing is written or synced by this process any more.
 * What could not be written since the disk is full is cut off again, and tried once more later.
+* Where each of many short pieces is synced, zeros are written behind them from time to time, and
+  the next ones go over these: to sync what makes a file longer, the file system has to sync its own
+  journal as well. They are cut off when the segment ends.
 
 States
 ------
@@ -36,7 +39,7 @@ import msgspec
 from holdfast.errors import DiskFailed
 from holdfast.ids import PartitionId
 from holdfast.storage import layout
-from holdfast.storage.commit import Body
+from holdfast.storage.commit import Body, Need
 from holdfast.storage.files import File, Files, commit, stage
 from holdfast.storage.format import block, entries, manifest
 from holdfast.storage.format.block import Codec
@@ -45,6 +48,10 @@ from holdfast.storage.format.manifest import Manifest
 
 Aside = Callable[[], AbstractContextManager[None]]
 """While it is open, others may write; what is shared is not touched."""
+
+ROOM_BYTES: Final = 256 << 10
+ROOM_FOR_BYTES: Final = 32 << 10
+"""What is longer gains nothing: it would be written twice for a journal that is synced once."""
 
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 
@@ -89,6 +96,8 @@ class Log:
         """Sequence of the last block of the segment before it."""
         self._sizes = {number: sum(each.values()) for number, each in self.touched.items()}
         self._file: File | None = None
+        self._room_end = 0
+        """Where its zeros end."""
         self._before: File | None = None
         """The segment before it, as long as that is not synced."""
 
@@ -111,6 +120,7 @@ class Log:
                 raise DiskFailed(name, f"a segment could not be begun: {error}") from error
             self.files.remove(name)
             return False
+        self._cut_room()
         self._before, self._file, self.size = self._file, file, len(heading)
         self._ended, self.segment, self.rolling = self.sequence, number, True
         self.sequence += 1
@@ -194,6 +204,8 @@ class Log:
         data = b"".join(blocks)
         if not self._append(data):
             return False
+        if len(data) <= ROOM_FOR_BYTES and any(body.need is Need.SYNCED for body in batch):
+            self._make_room()
         self.sequence, self.control_count = sequence, control
         touched = self.touched[self.segment]
         for body in batch:
@@ -221,12 +233,39 @@ class Log:
             if not is_full(error):
                 name = layout.segment_name(self.segment)
                 raise DiskFailed(name, f"a write failed: {error}") from error
-            self._file.cut(self.size)
+            self._cut()
             return False
         self.size += len(data)
         self._sizes[self.segment] = self.size
         self.written_bytes += len(data)
         return True
+
+    def _make_room(self) -> None:
+        """Have zeros behind what is about to be synced, if there are none left."""
+        assert self._file is not None, "there is room behind what was written"
+        if self.size <= self._room_end:
+            return
+        self._room_end = self.size + ROOM_BYTES
+        self.written_bytes += ROOM_BYTES
+        try:
+            self._file.make_room(ROOM_BYTES)
+        except OSError as error:
+            if not is_full(error):
+                name = layout.segment_name(self.segment)
+                raise DiskFailed(name, f"a write failed: {error}") from error
+            self._cut()
+
+    def _cut_room(self) -> None:
+        """The segment ends."""
+        if self._room_end > self.size:
+            self._cut()
+        self._room_end = 0
+
+    def _cut(self) -> None:
+        """Take back what is beyond the last block."""
+        assert self._file is not None, "a segment is begun before anything is cut off"
+        self._file.cut(self.size)
+        self._room_end = 0
 
     def sync(self, aside: Aside = nullcontext) -> None:
         """All that was written before this began is on stable storage when this returns."""
@@ -252,6 +291,7 @@ class Log:
 
     def close(self) -> None:
         """Write no more; what was written is not synced by this."""
+        self._cut_room()
         for file in (self._before, self._file):
             if file is not None:
                 file.close()

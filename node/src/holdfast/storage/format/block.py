@@ -20,6 +20,7 @@ Rules (`design/5`)
 * `stable` tells a torn tail from damage. A bad block that a later, good block of the same log calls
   stable was whole once: that is damage. Else it was never promised to anyone, nor was anything
   after it: that is a torn tail.
+* Zeros up to the end of a file are room for blocks that were not written (`log`).
 * `control` tells what damage has cost: if the next good block has counted nothing in between, only
   data was lost, which other members have; promises that were given to them were not.
 
@@ -157,6 +158,12 @@ class Window:
         self._ended = False
         self.more()
 
+    @property
+    def is_room(self) -> bool:
+        """Whether all that is left are zeros."""
+        left = self.end - self.done
+        return self.data[self.done] == 0 and self.data.count(0, self.done, self.end) == left
+
     def more(self) -> bool:
         """Drop what is done, and read on; False when there is nothing more."""
         if self._ended:
@@ -195,7 +202,7 @@ def read(
             yield found
         elif window.more():
             pass
-        elif window.done < window.end:
+        elif window.done < window.end and not window.is_room:
             window.done = next_good(window, window.done + 1)
             yield Damage(found.offset, window.start + window.done, found.reason)
         else:

@@ -183,7 +183,7 @@ def decode(body: bytes, file: str, offset: int) -> Sequence[Entry]:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, TableError) as error:
         raise CorruptFile(file, f"a malformed entry: {error}", offset=offset) from error
     for entry in entries:
-        if isinstance(entry, MutationsEntry) and not is_sound(entry):
+        if type(entry) is MutationsEntry and not is_sound(entry):
             reason = f"mutations of partition {entry.partition} that can't be"
             raise CorruptFile(file, reason, offset=offset)
     return entries
