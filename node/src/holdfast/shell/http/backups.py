@@ -1,14 +1,15 @@
 """`/v1/backups`: one backup of all members, made through any of them; and what there is.
 
-    asked ─► every member seals ─► every member keeps its part ─► complete
+    asked ─► one after the other seals ─► all keep their parts ─► complete
                  └── one can't ──► refused; nothing is kept
 
 Rules (`design/5`, "Backup": a cut in two phases; writes are not stopped)
 ------------------------------------------------------------------------
 * Members with files take part, all that are listed. If one does not answer, there is no backup.
-* Parts are made at the same time, and each is a prefix of what its member has written: whatever was
-  acknowledged before it was asked for is in it. Which copy of a partition counts is settled by
-  those who start with it: they recall.
+* They seal one after the other: where some share a machine, clients would wait for all of them at
+  once. Parts are made at the same time, and each is a prefix of what its member has written:
+  whatever was acknowledged before it was asked for is in it. Which copy of a partition counts is
+  settled by those who start with it: they recall.
 * What one of them could not make is missing in the catalogue; to ask again under the same name
   makes what is missing.
 * A part's files can be fetched from its member, by whoever knows the cluster's secret: that is how
@@ -20,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -72,7 +74,7 @@ class BackupRoutes:
         add_done = partial(
             add, dependencies=guards, include_in_schema=False, status_code=HTTPStatus.NO_CONTENT
         )
-        add_done(OWN_PATH, self.post_own, methods=["POST"])
+        add(OWN_PATH, self.post_own, methods=["POST"], dependencies=guards, include_in_schema=False)
         own = f"{OWN_PATH}/{{name}}"
         add_done(own, self.delete_own, methods=["DELETE"])
         files = f"{own}/{{file:path}}"
@@ -111,13 +113,11 @@ class BackupRoutes:
         members = [each for each in view.members if each.persistent]
         if not members:
             raise Refused(Kind.ILLEGAL_STATE, "no member has files (data_dir): nothing is to keep")
-        for seal in (True, False):
-            order = BackupOrder(name=name, parts=[each.id for each in members], seal=seal)
-            await asyncio.gather(*(self._order(each, order) for each in members))
-        catalogue = await self.get_backups()
-        made = next((each for each in catalogue.backups if each.name == name), None)
-        if made is None or not made.complete:
-            raise Refused(Kind.UNKNOWN_OUTCOME, f"nobody says that {name} is complete: ask again")
+        ids: list[str] = [each.id for each in members]
+        for each in members:
+            await self._order(each, BackupOrder(name=name, parts=ids, seal=True))
+        order = BackupOrder(name=name, parts=ids, seal=False)
+        (made,) = together(await asyncio.gather(*(self._order(each, order) for each in members)))
         return made
 
     async def delete_backup(self, name: str) -> BackupsModel:
@@ -134,9 +134,9 @@ class BackupRoutes:
             await self.delete_own(name)
             return
         path = f"{OWN_PATH}/{name}"
-        refused = await self._peers.order(member, path, b"", PART_SECONDS, method="DELETE")
-        if refused:
-            raise Refused(Kind.NO_ANSWER, f"{member.name} keeps its part: {refused}")
+        done = await self._peers.order(member, path, b"", PART_SECONDS, method="DELETE")
+        if done.refused:
+            raise Refused(Kind.NO_ANSWER, f"{member.name} keeps its part: {done.refused}")
 
     @staticmethod
     def _check(name: str) -> None:
@@ -145,14 +145,14 @@ class BackupRoutes:
         except IllegalArgument as error:
             raise Refused(Kind.INVALID, f"name: {error.message}") from error
 
-    async def _order(self, member: Member, order: BackupOrder) -> None:
+    async def _order(self, member: Member, order: BackupOrder) -> OwnParts:
         if member.id == self._member.node.me.id:
-            await self.post_own(order)
-            return
+            return await self.post_own(order)
         body = order.model_dump_json().encode()
-        refused = await self._peers.order(member, OWN_PATH, body, PART_SECONDS)
-        if refused:
-            raise Refused(Kind.NO_ANSWER, f"{member.name} keeps no part of it: {refused}")
+        done = await self._peers.order(member, OWN_PATH, body, PART_SECONDS)
+        if done.refused:
+            raise Refused(Kind.NO_ANSWER, f"{member.name} keeps no part of it: {done.refused}")
+        return OwnParts.model_validate_json(done.content)
 
     def _others(self) -> tuple[Member, ...]:
         return tuple(self._member.node.context.others())
@@ -161,7 +161,9 @@ class BackupRoutes:
 
     async def get_own(self) -> OwnParts:
         """For the other members: what is kept here."""
-        kept = await self._member.backups()
+        return self._own(await self._member.backups())
+
+    def _own(self, kept: Mapping[str, Index]) -> OwnParts:
         return OwnParts(
             parts={name: self._part(name, index) for name, index in kept.items()},
             needs={name: list(index.parts) for name, index in kept.items()},
@@ -179,16 +181,16 @@ class BackupRoutes:
             own_bytes=index.own_bytes,
         )
 
-    async def post_own(self, order: BackupOrder) -> None:
-        """For the other members: seal, or keep this member's part."""
+    async def post_own(self, order: BackupOrder) -> OwnParts:
+        """For the other members: seal, or keep this member's part; what of it is kept then."""
         view = view_of(self._member)
         part = Part(order.name, tuple(order.parts), view.cluster)
         try:
             async with self._one:
-                if order.seal:
-                    await self._member.seal()
-                else:
-                    await self._member.back_up(part)
+                if not order.seal:
+                    return self._own({order.name: await self._member.back_up(part)})
+                await self._member.seal()
+                return self._own({})
         except DiskFailed as error:
             raise Refused(Kind.UNAVAILABLE, f"the disk failed: {error.message}") from error
         except (StorageError, OSError) as error:
@@ -216,12 +218,17 @@ def file_below(place: str, file: str) -> Path | None:
     return path if path.is_relative_to(folder) and path.is_file() else None
 
 
-def together(own: list[OwnParts]) -> list[BackupModel]:
+def by_member(part: BackupPart) -> tuple[str, str]:
+    """Whoever is asked names them in this order."""
+    return part.member, part.id
+
+
+def together(own: Sequence[OwnParts]) -> list[BackupModel]:
     """The parts of all members, by backup; of one member alone, nobody else is missed."""
     names = {name: None for each in own for name in each.parts}
     found = []
     for name in names:
-        parts = [each.parts[name] for each in own if name in each.parts]
+        parts = sorted((each.parts[name] for each in own if name in each.parts), key=by_member)
         needed = dict.fromkeys(need for each in own for need in each.needs.get(name, ()))
         missing = [each for each in needed if each not in {part.id for part in parts}]
         found.append(

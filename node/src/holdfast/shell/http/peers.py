@@ -15,7 +15,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from fastapi import Request
@@ -45,6 +45,15 @@ TAKEN_BACK: Final = (b"content-type", b"retry-after", b"www-authenticate", b"cac
 Header = tuple[bytes, bytes]
 Told = TypeVar("Told")
 Answered = TypeVar("Answered", bound=BaseModel)
+
+
+class Ordered(NamedTuple):
+    """What became of an order."""
+
+    refused: str
+    """Why it was not carried out; nothing if it was."""
+    content: bytes = b""
+    """What was answered."""
 
 
 class Peers:
@@ -193,8 +202,8 @@ class Peers:
 
     async def order(
         self, member: Member, path: str, body: bytes, seconds: float, *, method: str = "POST"
-    ) -> str:
-        """Have another member do what may take long; why it did not, or nothing."""
+    ) -> Ordered:
+        """Have another member do what may take long."""
         headers = self._credentials(
             (FORWARDED.encode(), b"1"), (b"content-type", b"application/json")
         )
@@ -205,13 +214,13 @@ class Peers:
                 method, where, content=body, headers=headers, timeout=limit
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return f"it does not answer: {error!s} ({type(error).__name__})"
+            return Ordered(f"it does not answer: {error!s} ({type(error).__name__})")
         if answer.is_success:
-            return ""
+            return Ordered("", answer.content)
         try:
-            return Problem.model_validate_json(answer.content).detail
+            return Ordered(Problem.model_validate_json(answer.content).detail)
         except ValidationError:
-            return f"it answers {answer.status_code}"
+            return Ordered(f"it answers {answer.status_code}")
 
     async def post(self, member: Member, path: str, body: bytes) -> bool:
         """Ask another member for something that it does at once; whether it did."""
