@@ -52,7 +52,7 @@ from holdfast.shell.lifecycle import LOOKS
 MEMBERS: Final = 4
 HOST: Final = "127.0.0.1"
 BATCH: Final = 1_000
-LOOK_SECONDS: Final = 0.005
+LOOK_SECONDS: Final = 0.02
 LIMIT_SECONDS: Final = 900.0
 CONFIG: Final = """
 [unnamed]
