@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.core.table import Row, Table
 from holdfast.core.versioning import (
     decided,
+    levelled,
     one_at_a_time,
     parallel_max,
     raised,
@@ -61,6 +62,15 @@ def test_lower_levels_raise_every_row_to_one_version() -> None:
         row(2, 8, None, None),
     )
     assert raised(Table(3, 2), 1, TERM, {})[0].version == 1
+
+
+def test_one_version_is_made_of_several_where_there_should_be_one() -> None:
+    """And none is lowered."""
+    table = table_of(row(0, 4, A, B), row(1, 7, B, A), row(2, 4, A, None))
+    assert levelled(table, 3) == ()
+    assert levelled(table, 2) == (row(0, 7, A, B), row(2, 7, A, None))
+    table.apply(levelled(table, 2))
+    assert levelled(table, 2) == ()
 
 
 @given(st.integers(1, 3), st.lists(st.integers(0, 9), min_size=3, max_size=3))

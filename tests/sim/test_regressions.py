@@ -296,3 +296,9 @@ def test_what_a_pull_brings_after_its_migration_failed_makes_no_copy_whole() -> 
     held was begun anew, the pull went on, and a copy that lacked the first half of it was taken for
     whole."""
     assert Run(6841).verdict().violation is None
+
+
+def test_a_table_of_one_version_has_one_again_after_two_masters_died_in_commits() -> None:
+    """Each time only the destination had the row: the third master's migration of another partition
+    named a version that was there already, and ended its process [core/test_versioning]."""
+    assert Run(10526).verdict().violation is None

@@ -9,6 +9,8 @@ Rules (seed 002 §1.2, §2.2; `design/3` §2, §3, §9)
 * A migration that is active somewhere and whose partition still has the version from before it is
   rolled back: the row gets version + 2. One whose partition has a newer version has ended; its
   participants learn it from the row, which is published with its completed entry.
+* Where the table has one version for all rows, it has one again: a commit that reached only its
+  destination left the others behind.
 * A row that a member has and has not seen published is published to it again, so that it may serve
   it (`participation`).
 * The stable table of the newest transition wins.
@@ -48,7 +50,7 @@ from holdfast.core.participation import Participation
 from holdfast.core.publication import Publisher
 from holdfast.core.recovery import choose
 from holdfast.core.table import UNKNOWN, Row
-from holdfast.core.versioning import decided
+from holdfast.core.versioning import decided, levelled
 from holdfast.core.views import Member, View
 from holdfast.ids import MemberId, PartitionId
 
@@ -156,6 +158,7 @@ class Settlement:
         self.publisher.hold_what_is_lacking()
         self.publisher.publish_here(context.table.rows, taken)
         self._end_migrations(view)
+        self.publisher.change(levelled(context.table, view.level))
 
     def _reports(self) -> Iterator[tuple[MemberId, Report]]:
         for member in self.context.others():

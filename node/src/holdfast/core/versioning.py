@@ -112,3 +112,12 @@ def light_max(configured: int) -> int:
 def one_at_a_time(level: int) -> bool:
     """Whether a migration must be known to everyone before the next one starts."""
     return versions_are_global(level)
+
+
+def levelled(table: Table, level: int) -> tuple[Row, ...]:
+    """The rows without which the table would have more than one version, where it has one: a new
+    master has found a row that had reached only those who committed it."""
+    if not versions_are_global(level):
+        return ()
+    newest = Version(max(table.versions))
+    return tuple(replace(row, version=newest) for row in table.rows if row.version != newest)
