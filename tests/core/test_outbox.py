@@ -112,3 +112,18 @@ def test_gate_keeps_the_order_and_opens_as_soon_as_it_may(actions: list[str | in
         assert let_out == free
     records = [effect.sequence for effect in written if isinstance(effect, Persist)]
     assert records == list(range(1, outbox.issued + 1))
+
+
+def test_messages_that_are_held_when_a_stay_ends_never_leave_and_answers_do() -> None:
+    outbox = Outbox(persistent=True)
+    outbox.persist(RECORD)
+    outbox.send(TO, MESSAGE)
+    outbox.send_frame(TO, BackupFrame(1, False, (), (), B, 1))
+    outbox.reply(7, b"+OK")
+    outbox.answer("q")
+    outbox.end_stay()
+    outbox.send(TO, Redirect(TO))
+    outbox.notice(NoticeKind.EXCLUDED, B)
+    assert outbox.take() == [Persist(1, RECORD), Notice(NoticeKind.EXCLUDED, B, "")]
+    outbox.persisted(1)
+    assert outbox.take() == [Reply(7, b"+OK"), Answer("q", "", ""), Send(TO, Redirect(TO))]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
 from holdfast.core.effects import (
     FragmentRecord,
     MembershipRecord,
+    Persist,
     RowsRecord,
 )
 from holdfast.core.events import Image, Started
@@ -345,3 +347,28 @@ def test_a_stay_that_begins_with_rows_and_without_data() -> None:
     scene.next(scene.b, members=members)
     with fires("whoever is named has the data"):
         scene.out(scene.b)
+
+
+LATE: Final = {
+    "what it did not go by": (1, True),
+    "what it did not go by, and is not written": (1, False),
+    "what it went by at once": (2, True),
+}
+
+
+@pytest.mark.parametrize("what", LATE)
+def test_a_row_that_its_owner_goes_by_before_what_it_said_of_it_leaves(what: str) -> None:
+    """1. B keeps a row of its own back, and what it says of that waits for its disk. 2. B goes by a
+    row, and begins to write it. 3. What it said leaves before that is stable."""
+    scene = Scene(Memory, persistent=True)
+    version, written = LATE[what]
+    row = Row(P0, Version(version), (scene.b.node.me.id, None))
+    fake(scene.b).keeps_back = [P0]
+    scene.row(1, scene.b, at=scene.b)
+    scene.out(scene.b)
+    fake(scene.b).keeps_back = []
+    scene.out(scene.b, *([Persist(1, RowsRecord((row,), fresh=False))] if written else []))
+    late = sent(scene.a, Publication(Term(1), 1, (row,), ()))
+    allowed = what == "what it did not go by"
+    with nullcontext() if allowed else fires("what was sent survives a restart"):
+        scene.out(scene.b, late)

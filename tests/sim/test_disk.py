@@ -166,3 +166,13 @@ def test_a_disk_of_one_record_does_not_rot() -> None:
     disk.sync(2)
     assert not disk.rot(random.Random(1))
     assert disk.is_readable()
+
+
+def test_a_row_is_being_written_until_it_is_stable() -> None:
+    disk = Disk()
+    disk.write(Persist(1, MembershipRecord(3, Term(7), None)))
+    disk.write(Persist(2, RowsRecord((row(0, 4),), fresh=False)))
+    assert [disk.is_writing(row(0, version)) for version in (3, 4, 5)] == [True, True, False]
+    assert not disk.is_writing(row(1, 4))
+    disk.sync(2)
+    assert not disk.is_writing(row(0, 4))

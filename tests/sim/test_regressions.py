@@ -302,3 +302,20 @@ def test_a_table_of_one_version_has_one_again_after_two_masters_died_in_commits(
     """Each time only the destination had the row: the third master's migration of another partition
     named a version that was there already, and ended its process [core/test_versioning]."""
     assert Run(10526).verdict().violation is None
+
+
+def test_who_was_let_in_as_lite_becomes_a_voter_when_it_has_seen_the_table() -> None:
+    """It had seen no row, went on alone as one of two voters, and began every partition anew while
+    the other one's files had them [core/test_promotion]."""
+    assert Run(270, tune=mixes.moving).verdict().violation is None
+
+
+def test_what_a_stay_acknowledges_is_not_said_in_the_name_of_the_next() -> None:
+    """A backup was taken out while its disk was slow: what it had taken before would have made
+    writes safe that it never took [core/data/test_replicas]."""
+    assert Run(376, tune=mixes.written_to).verdict().violation is None
+
+
+def test_what_a_master_said_before_it_went_by_its_row_leaves_before_that_is_on_disk() -> None:
+    """[sim/test_checkers_of_members]."""
+    assert Run(309, tune=mixes.losing_power).verdict().violation is None

@@ -7,7 +7,8 @@ from dataclasses import replace
 from holdfast.core.data.replicas import WAITING_MAX
 from holdfast.core.data_messages import BackupAck, BackupFrame, ReplicaCheck
 from holdfast.core.effects import MutationsRecord, Persist, Send
-from holdfast.core.messages import Publication
+from holdfast.core.messages import NotListed, Publication
+from holdfast.ids import Address, MemberId, Millis, Version
 from tests.core.data.grid import DEFAULT, SMALL, Grid, P, frames, grid, miss, to, write
 from tests.core.harness import A, B, C, Cluster, address_of, follower, member, row, view_of
 from tests.core.migrating import published
@@ -380,3 +381,63 @@ def test_frame_for_who_had_my_address_before_is_not_taken_and_not_acknowledged()
     assert give(cluster, replace(one, receiver=B)) == []
     assert cluster.value(C, "a") is None
     assert give(cluster, one) == [(one.number, ())]
+
+
+def taken_out() -> tuple[Grid, list[tuple[int, BackupAck]]]:
+    """C has taken writes of A that its disk has not, and hears that it was taken out. And what it
+    says of them in which stay; that stays on its way."""
+    cluster = grid(A, None, C, persistent=True)
+    late: list[tuple[int, BackupAck]] = []
+
+    def stays_away(sender: MemberId, where: Address, message: object) -> bool:
+        if sender != C or where != address_of(A) or not isinstance(message, BackupAck):
+            return False
+        late.append((cluster.nodes[C].me.incarnation, message))
+        return True
+
+    cluster.slow_disk = True
+    write(cluster, *(f"old{number}" for number in range(20)))
+    assert cluster.value(C, "old19") == b"v"
+    cluster.drops = [stays_away]
+    view = cluster.term.view
+    assert view is not None
+    rest = tuple(each for each in view.members if each.id != C)
+    out = replace(view, version=Version(view.version + 1), members=rest)
+    cluster.inject(member(A), C, NotListed(out, Millis(0)))
+    assert cluster.nodes[C].me.incarnation == 2
+    assert late == []
+    cluster.slow_disk = False
+    for each in (A, B, C):
+        cluster.write(each)
+    return cluster, late
+
+
+def test_backup_that_was_taken_out_says_nothing_any_more_of_what_it_took() -> None:
+    """[Seed 376 of the mix `written_to`.]"""
+    cluster, late = taken_out()
+    cluster.run(5)
+    assert late == []
+
+
+def test_what_a_stay_has_acknowledged_makes_no_write_safe_at_the_next_one() -> None:
+    """What C said of its last stay reaches A when C is a backup again, which takes nothing."""
+    cluster, late = taken_out()
+    cluster.run(5)
+    said = list(late)
+    cluster.drops = []
+    cluster.settle()
+    assert cluster.term.view is not None
+    assert cluster.term.view.has(C, 2)
+    cluster.place(A, None, C)
+    cluster.drops = [to(C, BackupFrame)]
+    cluster.command(A, "SET new v", session=7)
+    cluster.run(5)
+    assert frames(cluster, C)[-1].stay == 2
+    for stay, ack in said:
+        cluster.inject(member(C, stay), A, ack)
+    cluster.run(5)
+    assert cluster.value(C, "new") is None
+    assert 7 not in cluster.replies
+    cluster.drops = []
+    cluster.run(1_000)
+    assert (cluster.value(C, "new"), cluster.replies[7]) == (b"v", OK)

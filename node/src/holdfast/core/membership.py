@@ -18,7 +18,8 @@ Rules (`design/3` §1)
 * A stay `(id, incarnation)` that is no longer listed is over for good. The process begins another
   with a greater incarnation, and its table starts unknown: rows of a history that went on without
   it are never compared with the new master's (`table`). Its data stays until it is replaced.
-  Only a stay that began by the recovery of the whole cluster keeps its persisted rows.
+  Only a stay that began by the recovery of the whole cluster keeps its persisted rows. What is held
+  of messages when a stay ends is dropped: they would go out in the name of the next (`outbox`).
 
 States
 ------
@@ -211,6 +212,7 @@ class Membership:
         self.lease_until = NEVER
         context.timers.clear(HEARTBEAT)
         if was_member:
+            context.outbox.end_stay()
             context.me = replace(context.me, incarnation=context.me.incarnation + 1)
             context.notice(NoticeKind.EXCLUDED, context.me.id, "the view lists me no more")
 

@@ -8,7 +8,8 @@ Rules (seed 000 "Lite Member Promotion Algorithm"; `design/3` §7, §8, §9)
   the stable table names (`docs/adr/0029`).
 * A *promotion* changes the member's kind in the view, is answered when that is committed, and
   triggers an assignment once every member knows (`rebalancing`). One that is data already is done:
-  a retry is safe.
+  a retry is safe. The member has seen the table first, like a newcomer (`joining`): a voter may be
+  the only one left, and where no row is known, all partitions would begin without a word.
 * A *demotion* and a *departure* drain first, where the state moves data: the member is marked in
   the view, gets no partition any more, and its own move away. When it holds no index it becomes
   lite; or is taken out, after the moment in which applications learn from it where all that is now
@@ -178,11 +179,15 @@ class Service:
     def _promote(self, view: View, member: Member) -> bool:
         if member.kind is Kind.DATA:
             return True
-        if self._free():
+        if self._free() and self._knows_the_table(member):
             promoted = replace(member, kind=Kind.DATA, drain=Drain.NONE)
             self.mastership.change(view.with_changed(promoted))
             return True
         return False
+
+    def _knows_the_table(self, member: Member) -> bool:
+        is_me = member.id == self.context.me.id
+        return is_me or self.mastership.knows_the_beginning(member.id)
 
     def _demote(self, view: View, member: Member) -> bool:
         if member.kind is Kind.LITE:

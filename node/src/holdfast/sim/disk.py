@@ -150,6 +150,15 @@ class Disk:
         """The row that is stable."""
         return self._rows.get(partition)
 
+    def is_writing(self, row: Row) -> bool:
+        """Whether a row, or a newer one of its partition, is on its way to stable storage."""
+        return any(
+            each.partition == row.partition and each.version >= row.version
+            for written in self._pending
+            if isinstance(written.record, RowsRecord)
+            for each in written.record.rows
+        )
+
     def fragment(self, partition: PartitionId) -> Fragment | None:
         """The data that is stable."""
         return self._fragments.get(partition)

@@ -6,10 +6,13 @@ instant and nothing more reached the platter. That covers every crash, also thos
     message                     needs on the disk
     Claim, Promise (granted)    the term that it binds the sender to
     Heartbeat, NewView, Grant   the view that it names
-    Publication, Report         the rows that it carries, but what is the sender's own and it does
+    Publication, Report         the rows that it carries, but what is the sender's own and it did
                                 not go by yet: its files must not say that it led
     PublicationAck              the rows that it confirms
     CommitAck                   the row, and the data that came with it
+
+A message may leave later than it was made. So an own row that its sender goes by since then needs
+no more than to be on its way to the disk: whatever comes of going by it waits for that.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ class Memory:
         self._publications: dict[Process, dict[tuple[int, int], Held]] = {}
         """Rows that wait to be confirmed, by term and sequence."""
         self._commits: dict[Process, dict[MigrationId, Migration]] = {}
+        self._withheld: dict[Process, dict[PartitionId, Version]] = {}
+        """The newest of its own rows that it did not go by at the end of a step."""
 
     def stepped(self, change: Change) -> None:
         """Look at what leaves."""
@@ -60,7 +65,7 @@ class Memory:
             return
         if change.entered:
             # what a former stay has not confirmed yet, nobody waits for
-            self.ended(process)
+            self._wait_no_more(process)
         self._note(change)
         for sent in change.sends:
             if type(sent.message) not in _SAYING:
@@ -73,8 +78,11 @@ class Memory:
                 )
 
     def _note(self, change: Change) -> None:
-        """Keep what an answer will stand for."""
+        """Keep what an answer will stand for, and what it does not go by yet."""
         process = change.process
+        for partition in process.node.withheld():
+            version = process.node.table.row(partition).version
+            self._withheld.setdefault(process, {})[partition] = version
         for received in received_in(change.event):
             message = received.message
             if isinstance(message, Publication):
@@ -93,14 +101,34 @@ class Memory:
         if isinstance(message, CommitAck):
             return _lacks_commit(disk, self._commits.get(process, {}).get(message.id))
         if isinstance(message, Publication | Report):
-            return _lacks_rows(disk, _held(process, message.rows))
+            return _lacks_rows(disk, self._held(process, disk, message.rows))
         if isinstance(message, NewView) and message.view.master != process.node.me.id:
             return ""
         look = _LOOKS.get(type(message))
         return "" if look is None else look(disk, message)
 
+    def _held(self, process: Process, disk: Disk, rows: Iterable[Row]) -> Held:
+        """Those that must be on the disk."""
+        me = process.node.me.id
+        return tuple(
+            (row.partition, row.version)
+            for row in rows
+            if row.owner != me or not self._was_withheld(process, disk, row)
+        )
+
+    def _was_withheld(self, process: Process, disk: Disk, row: Row) -> bool:
+        """Whether it may not have gone by a row of its own when it made what leaves now."""
+        if row.partition in process.node.withheld():
+            return True
+        newest = self._withheld.get(process, {}).get(row.partition, -1)
+        return row.version <= newest and disk.is_writing(row)
+
     def ended(self, process: Process) -> None:
         """Whatever it confirmed, it confirmed."""
+        self._wait_no_more(process)
+        self._withheld.pop(process, None)
+
+    def _wait_no_more(self, process: Process) -> None:
         self._publications.pop(process, None)
         self._commits.pop(process, None)
 
@@ -147,15 +175,6 @@ def _look_at_new_view(disk: Disk, message: NewView) -> str:
 
 def _look_at_numbers(disk: Disk, message: Heartbeat | Grant) -> str:
     return _lacks_view(disk, (message.term, message.version))
-
-
-def _held(process: Process, rows: Iterable[Row]) -> Held:
-    me, withheld = process.node.me.id, process.node.withheld()
-    return tuple(
-        (row.partition, row.version)
-        for row in rows
-        if row.owner != me or row.partition not in withheld
-    )
 
 
 _LOOKS: Final[dict[type, Callable[[Disk, Any], str]]] = {
