@@ -314,6 +314,7 @@ def holding_three(cluster: Cluster, master: Node) -> None:
 
 CLEAR: Step = (taken(MigrationType.MOVE, A, 2, None),)
 SHIFT: Step = (Move(MigrationType.SHIFT_UP, C, 1, NO_INDEX, A, 2, 1),)
+FRONT: Step = (Move(MigrationType.SHIFT_UP, B, 0, NO_INDEX, A, 2, 0),)
 
 
 def test_copy_is_given_up_only_when_those_who_keep_one_know_of_theirs() -> None:
@@ -336,6 +337,22 @@ def test_whoever_loses_its_copy_need_not_know_of_it() -> None:
     cluster.step(A, Woke())
     cluster.run(100)
     assert decided(master) == (21, (B, A, None))
+
+
+def test_copy_is_not_given_up_if_someone_leaves_who_was_to_keep_one() -> None:
+    """C takes no part in it; without C there would be one copy less than before."""
+    cluster, master = planned()
+    holding_three(cluster, master)
+    cluster.drops = [losing(MigrationReady)]
+    master.leadership.execution.schedule.add(P, [FRONT], B)
+    cluster.step(A, Woke())
+    cluster.run(1_000)
+    assert running(master) is Course.COPYING
+    cluster.crash(C)
+    cluster.confirm_dead(C)
+    cluster.run_until(lambda: running(master) is None)
+    assert ended(cluster)[0] == "failed who was to keep a copy left"
+    assert {A, B}.issubset(decided(master)[1])
 
 
 def test_step_that_can_not_begin_is_given_up_in_time() -> None:

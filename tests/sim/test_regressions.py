@@ -319,3 +319,9 @@ def test_what_a_stay_acknowledges_is_not_said_in_the_name_of_the_next() -> None:
 def test_what_a_master_said_before_it_went_by_its_row_leaves_before_that_is_on_disk() -> None:
     """[sim/test_checkers_of_members]."""
     assert Run(309, tune=mixes.losing_power).verdict().violation is None
+
+
+def test_a_copy_is_not_given_up_when_somebody_leaves_who_was_to_keep_one() -> None:
+    """An owner that was to become lite gave its place to one of two others, and the second of them
+    left meanwhile: one copy remained of three [core/test_execution]."""
+    assert Run(39, tune=mixes.moving).verdict().violation is None

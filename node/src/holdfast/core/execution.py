@@ -17,6 +17,7 @@ Rules (seed 002 §2.1; seed 001 §2.2; `design/3` §3)
 8. A step that gives up a copy waits until everyone who keeps one has confirmed the row that says
    so: who has not heard of it may not have begun to hold the partition. Every step waits until its
    owner may hear of the row before it (`publication`), as it would learn it from the request.
+   It fails if anyone leaves who was to keep a copy: what it gives up may be the last but one.
 
 A failed migration, a change of the members or of the state cancels what has not begun
 (`rebalancing`); what runs is brought to its end.
@@ -192,10 +193,7 @@ class Execution:
         have not heard of theirs (rule 8)."""
         if self.publisher.holds_back(migration.partition):
             return False
-        after = [member for member in migration.after if member is not None]
-        if len(after) >= sum(member is not None for member in migration.before):
-            return True
-        kept = [member for member in after if member in migration.before]
+        kept = [member for member in relied_on(migration) if member in migration.before]
         return self.publisher.confirmed_by(kept, migration.partition)
 
     def _ask_owner(self, running: Running) -> None:
@@ -282,6 +280,8 @@ class Execution:
         for running in tuple(self.running.values()):
             if not members.issuperset(running.party):
                 self._fail(running, "a participant left")
+            elif not members.issuperset(relied_on(running.migration)):
+                self._fail(running, "who was to keep a copy left")
 
     def planned(self, count: int) -> None:
         """A plan of so many steps was made: what ended before it is none of it."""
@@ -313,3 +313,10 @@ class Execution:
                 self._ask_owner(running)
         if self.running:
             timers.set(ASK_AGAIN, now + config.retry_ms)
+
+
+def relied_on(migration: Migration) -> tuple[MemberId, ...]:
+    """Who keeps the data where a copy is given up; nobody else is relied on."""
+    after = tuple(member for member in migration.after if member is not None)
+    before = sum(member is not None for member in migration.before)
+    return after if len(after) < before else ()
