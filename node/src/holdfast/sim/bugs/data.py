@@ -204,7 +204,7 @@ BUGS: Final = (
     Bug("journal-without-gaps", "A journal that has forgotten says that nothing has changed.",
         partial(replaced, Journal, "since", knows_no_gap)),
     Bug("journal-joined-blindly", "What moved of a journal is put before mutations it has, too.",
-        partial(replaced, Journal, "put_before", joins_anything), start=44,
+        partial(replaced, Journal, "put_before", joins_anything), start=17,
         mix=mixes.moving),
     Bug("change-on-any-version", "A change of a container is applied to another version of it.",
         partial(replaced, Fragment, "_apply_change", changes_anything), start=44),
