@@ -90,6 +90,18 @@ def test_partitions_side_by_side_of_one_owner_are_one_range() -> None:
     ]
 
 
+def test_while_an_owner_has_just_gone_clients_are_told_who_comes_after_it() -> None:
+    """They know all slots, and the state of the cluster says that not all is well."""
+    cluster = follower(partition_count=2)
+    published(cluster, row(0, 3, MemberId("X"), C, B, reign=1))
+    published(cluster, row(1, 3, B, C, None, reign=1))
+    client = Client(cluster, B)
+    here, there = [b"b", 1, name_of(B), []], [b"c", 1, name_of(C), []]
+    assert asked(client, "CLUSTER", "SLOTS") == [[0, 8191, there], [8192, 16383, here]]
+    info = client.call("CLUSTER", "INFO")
+    assert b"cluster_state:fail\r\ncluster_slots_assigned:8192\r\n" in info
+
+
 def test_partitions_without_an_owner_that_is_listed_are_in_no_range() -> None:
     cluster = follower(partition_count=2)
     published(cluster, row(0, 3, None, None, None))

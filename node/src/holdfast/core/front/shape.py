@@ -3,7 +3,9 @@
 Rules (`design/4`, "What a member offers to the outside")
 ---------------------------------------------------------
 * Who owns a partition is a master of its slots. Partitions side by side with the same owner are one
-  range.
+  range. Where the owner has just been taken out, it is who comes first after it: for as long as
+  nobody leads there, clients are told to try again. Left out, its slots would make clients that
+  want all of them give up. The state of the cluster is not ok meanwhile.
 * A member that owns nothing and is a backup is the replica of the master that it has most of. One
   that owns something is no replica of others, although it holds backups: clients take a node for
   one or the other, and would overlook masters.
@@ -21,7 +23,8 @@ from typing import Final
 
 from holdfast.core.context import Context
 from holdfast.core.data.gates import SLOTS
-from holdfast.core.views import Member
+from holdfast.core.table import Row
+from holdfast.core.views import Member, View
 from holdfast.ids import Address, MemberId, PartitionId
 
 
@@ -64,6 +67,8 @@ class Shape:
     ranges: tuple[Range, ...]
     masters: dict[MemberId, MemberId]
     """Of each replica, its master."""
+    slots: int
+    """How many slots have an owner that is listed."""
 
     def ranges_of(self, member: MemberId) -> list[Range]:
         """The slots that a member owns."""
@@ -73,13 +78,14 @@ class Shape:
         """Its replicas."""
         return [each for each in self.members if self.masters.get(each.id) == member]
 
-    @property
-    def slots(self) -> int:
-        """How many slots have an owner that is listed."""
-        return sum(each.last - each.first + 1 for each in self.ranges)
+
+NOTHING: Final = Shape((), (), {}, 0)
 
 
-NOTHING: Final = Shape((), (), {})
+def owner_or_heir(row: Row, view: View) -> MemberId | None:
+    """Who is asked for a partition: the first in its row who is listed."""
+    listed = (each for each in row.replicas if each is not None and view.find(each) is not None)
+    return next(listed, None)
 
 
 def shape_of(context: Context) -> Shape:
@@ -89,19 +95,21 @@ def shape_of(context: Context) -> Shape:
         return NOTHING
     partitions = len(context.table)
     ranges: list[Range] = []
+    slots = 0
     backed: dict[MemberId, dict[MemberId, int]] = {}
     for row in context.table.rows:
-        owner = row.owner
-        if owner is None or view.find(owner) is None:
+        owner = owner_or_heir(row, view)
+        if owner is None:
             continue
         first = first_slot(row.partition, partitions)
         last = first_slot(row.partition + 1, partitions) - 1
+        slots += last - first + 1 if owner == row.owner else 0
         if ranges and ranges[-1].owner == owner and ranges[-1].last == first - 1:
             ranges[-1] = Range(ranges[-1].first, last, owner)
         else:
             ranges.append(Range(first, last, owner))
         for backup in row.replicas[1:]:
-            if backup is not None:
+            if backup is not None and backup != owner:
                 owners = backed.setdefault(backup, {})
                 owners[owner] = owners.get(owner, 0) + 1
     owning = {each.owner: None for each in ranges}
@@ -110,4 +118,4 @@ def shape_of(context: Context) -> Shape:
         for backup, owners in backed.items()
         if backup not in owning
     }
-    return Shape(view.members, tuple(ranges), masters)
+    return Shape(view.members, tuple(ranges), masters, slots)
