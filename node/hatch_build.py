@@ -75,20 +75,17 @@ MODULES = (
     "shell/driver.py",
     "storage/commit.py",
     "storage/engine.py",
-    "storage/fold.py",
-    "storage/format/block.py",
     "storage/format/flat.py",
     "storage/log.py",
     "storage/pace.py",
     "storage/packing.py",
-    "storage/recovery.py",
     "storage/writer.py",
     "wire/codec.py",
     "wire/frames.py",
     "wire/requests.py",
     "wire/validation.py",
 )
-"""What a SET, a GET, a migration and a recovery spend their time in, and what shares classes."""
+"""What a SET, a GET and a migration spend the core's time in, and what shares its classes."""
 
 
 OPTIONS = ("--python-version", "3.11", "--ignore-missing-imports")
