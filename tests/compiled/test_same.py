@@ -22,6 +22,25 @@ for seed in range(1, {SEEDS} + 1):
     print(seed, verdict.digest, verdict.steps, verdict.virtual_ms)
 """
 
+ALL_OF_IT = """
+import importlib, pkgutil
+import holdfast
+for found in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
+    if not found.name.endswith("__main__"):
+        module = importlib.import_module(found.name)
+        for each in vars(module).values():
+            if isinstance(each, type) and each.__module__ == found.name:
+                try:
+                    each.__new__(each)
+                except TypeError as error:
+                    if "interpreted classes cannot inherit" in str(error):
+                        raise TypeError(each) from error
+                except Exception:
+                    pass
+        print(found.name)
+"""
+MODULES_MIN = 200
+
 spec = importlib.util.find_spec("holdfast.core.data.plane")
 assert spec is not None
 assert spec.origin is not None
@@ -29,10 +48,10 @@ COMPILED = Path(spec.origin).suffix == ".so"
 pytestmark = pytest.mark.skipif(not COMPILED, reason="this is not the compiled package")
 
 
-def told(package: Path) -> list[str]:
-    """What runs of the simulator come to, by the package at this place."""
+def told(package: Path, program: str = RUN) -> list[str]:
+    """What runs of the simulator come to, or another program, by the package at this place."""
     done = subprocess.run(
-        [sys.executable, "-c", RUN],
+        [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": f"{package}"},
         cwd=ROOT,
         capture_output=True,
@@ -49,3 +68,10 @@ def test_the_same_seeds_come_to_the_same_digests() -> None:
     found = told(compiled)
     assert len(found) == SEEDS
     assert found == told(ROOT / "node" / "src")
+
+
+def test_whatever_is_not_compiled_goes_with_what_is() -> None:
+    """No class of it inherits from a compiled one, of which nothing could be made then."""
+    assert spec is not None
+    assert spec.origin is not None
+    assert len(told(Path(spec.origin).parents[3], ALL_OF_IT)) > MODULES_MIN
