@@ -180,19 +180,17 @@ class Four:
 
     def looked_at(self, number: int) -> float:
         """When it began to look for its cluster, in its present process: seconds since 1970."""
-        return self.told_at(number, LOOKS) or 0.0
+        return self.told_at(number, LOOKS)
 
-    def told_at(self, number: int, what: str) -> float | None:
-        """When its log said this last."""
+    def told_at(self, number: int, what: str) -> float:
+        """When its log said this last; 0 if it never did."""
         lines = (self.folder / f"{self.places[number].name}.log").read_text().splitlines()
         told = next((line for line in reversed(lines) if what in line), None)
-        return None if told is None else datetime.fromisoformat(told.split()[0]).timestamp()
+        return 0.0 if told is None else datetime.fromisoformat(told.split()[0]).timestamp()
 
-    def moved_since(self, moment: float) -> float | None:
-        """When the last plan was carried out, if that was after this moment."""
-        told = [self.told_at(number, NoticeKind.MIGRATIONS_DONE) for number in range(MEMBERS)]
-        last = max((each for each in told if each is not None), default=0.0)
-        return last if last > moment else None
+    def moved_at(self) -> float:
+        """When the last plan was carried out, by the log of whoever led."""
+        return max(self.told_at(each, NoticeKind.MIGRATIONS_DONE) for each in range(MEMBERS))
 
     async def safe_since(self, moment: float) -> float:
         """When everything was safe again. Members are not asked before a log says that what was
@@ -200,11 +198,11 @@ class Four:
         first asking then, they were at that moment."""
 
         async def has_moved() -> bool:
-            return self.moved_since(moment) is not None
+            return self.moved_at() > moment
 
         await self.until(has_moved, "what the member had is moved back")
-        moved = self.moved_since(moment)
-        if moved is not None and await self.is_safe():
+        moved = self.moved_at()
+        if await self.is_safe():
             return moved
         await self.until(self.is_safe, "the cluster is safe again")
         return time.time()

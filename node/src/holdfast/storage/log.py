@@ -32,6 +32,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -227,13 +228,7 @@ class Log:
 
     def _append(self, data: bytes) -> bool:
         assert self._file is not None, "a segment is begun before anything is written"
-        try:
-            self._file.write(data)
-        except OSError as error:
-            if not is_full(error):
-                name = layout.segment_name(self.segment)
-                raise DiskFailed(name, f"a write failed: {error}") from error
-            self._cut()
+        if not self._has_place(partial(self._file.write, data)):
             return False
         self.size += len(data)
         self._sizes[self.segment] = self.size
@@ -243,29 +238,34 @@ class Log:
     def _make_room(self) -> None:
         """Have zeros behind what is about to be synced, if there are none left."""
         assert self._file is not None, "there is room behind what was written"
-        if self.size <= self._room_end:
-            return
-        self._room_end = self.size + ROOM_BYTES
-        self.written_bytes += ROOM_BYTES
+        if self.size > self._room_end and self._has_place(
+            partial(self._file.make_room, ROOM_BYTES)
+        ):
+            self._room_end = self.size + ROOM_BYTES
+            self.written_bytes += ROOM_BYTES
+
+    def _has_place(self, put: Callable[[], None]) -> bool:
+        """Put something behind the last block; if the disk is full, that is cut off again."""
         try:
-            self._file.make_room(ROOM_BYTES)
+            put()
         except OSError as error:
             if not is_full(error):
                 name = layout.segment_name(self.segment)
                 raise DiskFailed(name, f"a write failed: {error}") from error
             self._cut()
-
-    def _cut_room(self) -> None:
-        """The segment ends."""
-        if self._room_end > self.size:
-            self._cut()
-        self._room_end = 0
+            return False
+        return True
 
     def _cut(self) -> None:
         """Take back what is beyond the last block."""
         assert self._file is not None, "a segment is begun before anything is cut off"
         self._file.cut(self.size)
         self._room_end = 0
+
+    def _cut_room(self) -> None:
+        """The segment ends."""
+        if self._room_end:
+            self._cut()
 
     def sync(self, aside: Aside = nullcontext) -> None:
         """All that was written before this began is on stable storage when this returns."""

@@ -84,8 +84,7 @@ NOTHING: Final = Shape((), (), {}, 0)
 
 def owner_or_heir(row: Row, view: View) -> MemberId | None:
     """Who is asked for a partition: the first in its row who is listed."""
-    listed = (each for each in row.replicas if each is not None and view.find(each) is not None)
-    return next(listed, None)
+    return next((each for each in row.holders if view.find(each) is not None), None)
 
 
 def shape_of(context: Context) -> Shape:

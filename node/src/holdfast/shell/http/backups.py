@@ -114,10 +114,10 @@ class BackupRoutes:
         if not members:
             raise Refused(Kind.ILLEGAL_STATE, "no member has files (data_dir): nothing is to keep")
         ids: list[str] = [each.id for each in members]
+        seal, keep = (BackupOrder(name=name, parts=ids, seal=each) for each in (True, False))
         for each in members:
-            await self._order(each, BackupOrder(name=name, parts=ids, seal=True))
-        order = BackupOrder(name=name, parts=ids, seal=False)
-        (made,) = together(await asyncio.gather(*(self._order(each, order) for each in members)))
+            await self._order(each, seal)
+        (made,) = together(await asyncio.gather(*(self._order(each, keep) for each in members)))
         return made
 
     async def delete_backup(self, name: str) -> BackupsModel:
