@@ -325,3 +325,10 @@ def test_a_copy_is_not_given_up_when_somebody_leaves_who_was_to_keep_one() -> No
     """An owner that was to become lite gave its place to one of two others, and the second of them
     left meanwhile: one copy remained of three [core/test_execution]."""
     assert Run(39, tune=mixes.moving).verdict().violation is None
+
+
+def test_a_name_that_does_not_go_to_an_index_claims_on_disk_what_a_migration_made_of_it() -> None:
+    """Its file held a mutation more than it said; after a restart an owner led from it, whoever
+    came back stood at the same place, and the two had something else for good
+    [core/data/test_recall]."""
+    assert Run(570, tune=mixes.coming_back).verdict().violation is None

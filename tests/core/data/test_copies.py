@@ -240,6 +240,39 @@ def test_arrival_of_a_migration_that_failed_leaves_what_was_here() -> None:
     assert not held.lacking()
 
 
+def test_name_that_does_not_go_to_my_index_is_worth_what_a_migration_makes_of_it() -> None:
+    held, copy, written = told_of_one_for_the_next_index()
+    for _ in range(2):
+        record = copy.record(P, ())
+        assert record.stand.stand == stand_of(written)
+        assert (record.index, record.clean) == (1, True)
+        held.arrived()
+    assert (copy.worth, copy.arrival) == (copy.backup, None)
+
+
+def test_name_that_does_not_go_to_my_index_is_worth_nothing_when_a_migration_has_failed() -> None:
+    held, copy, _ = told_of_one_for_the_next_index()
+    held.unexpected()
+    assert (copy.worth.index, copy.worth.known) == (2, None)
+    assert not copy.record(P, ()).clean
+
+
+def told_of_one_for_the_next_index() -> tuple[Holding, Copy, Vector]:
+    """A sync has come to index 2, where this name does not go, and one mutation for index 1."""
+    held = backing(2, NAME)
+    held.expect(1)
+    copy = held.copy(NAME)
+    lineage = lineage_of(stand(NAME, 0).lineage)
+    assert copy.arrival is not None
+    assert copy.backup is not None
+    for each in (copy.backup, copy.arrival):
+        each.synced(Vector(REIGN, 0), lineage)
+    written = Vector(REIGN, 1, [1, 0, 0, 0, 0, 0])
+    assert not copy.backup.receive(written, lineage).applies
+    assert copy.arrival.receive(written, lineage).applies
+    return held, copy, written
+
+
 def test_owner_may_be_expected_at_another_index() -> None:
     held = owning(b"two", NAME)
     held.reign = 0

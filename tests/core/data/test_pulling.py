@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.data import giving
 from holdfast.core.data.pulling import PULL_AGAIN, Pulling
 from holdfast.core.data_messages import (
     BackupFrame,
@@ -21,8 +22,8 @@ from holdfast.core.messages import FragmentAck, Message, Publication
 from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.stores.settings import NameSettings
 from holdfast.ids import NO_INDEX, Address, MemberId, Millis, Term, Version
-from tests.core.data.grid import BOTH, SMALL, Grid, P, grid, miss, moved, to, ways, write
-from tests.core.harness import A, B, C, Cluster, address_of, member, origin_of
+from tests.core.data.grid import BOTH, DEFAULT, SMALL, Grid, P, grid, miss, moved, to, ways, write
+from tests.core.harness import A, B, C, Cluster, address_of, losing, member, origin_of
 
 NO_JOURNAL = replace(BOTH, journal_entries=0)
 ONE = NameSettings(backups=1, journal_entries=0)
@@ -536,3 +537,28 @@ def test_pull_ends_with_its_migration_though_the_next_begins_at_once(
     assert cluster.nodes[A].table.row(P).index_of(C) == 1
     assert cluster.in_sync(C)
     assert cluster.content(C) == cluster.content(A)
+
+
+def test_what_a_page_brought_ahead_of_its_turn_is_not_taken_for_what_everyone_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """1. B is brought up to date page by page. 2. A writes; a page has that, the frames with it are
+    lost, and A dies. 3. B leads, with a write that it was never told of; C stood where B's plan
+    was made, and would think that it has what B has."""
+    monkeypatch.setattr(giving, "PAGE_BYTES", 1)
+    cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL)
+    assert cluster.reply(A, "SET common 1") == b"+OK\r\n"
+    miss(cluster, B, "a", "b")
+    cluster.sent.clear()
+    write(cluster, "last")
+    cluster.run_until(lambda: bool(cluster.messages(SyncPage, to=B)))
+    cluster.drops.append(losing(BackupFrame))
+    cluster.command(A, "SET filler1 unheard", "SET a unheard", "SET b unheard")
+    cluster.run_until(lambda: not cluster.nodes[B].data.pulling.pulls)
+    cluster.crash(A)
+    cluster.drops.clear()
+    cluster.settle()
+    cluster.run_until(lambda: cluster.in_sync(C))
+    found = cluster.content(B)
+    assert any(b"unheard" in record for record in found[DEFAULT].values())
+    assert cluster.content(C) == found

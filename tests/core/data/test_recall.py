@@ -14,8 +14,9 @@ from holdfast.core.data_messages import SyncAsk, SyncPage, SyncPlan, SyncPull, W
 from holdfast.core.effects import NoticeKind
 from holdfast.core.events import Image
 from holdfast.core.messages import Heartbeat, MigrationReady
+from holdfast.core.migrations import MigrationType, Move
 from holdfast.core.stores.settings import NameSettings
-from holdfast.ids import MemberId, Millis
+from holdfast.ids import NO_INDEX, MemberId, Millis
 from tests.core.data.grid import Grid, P, grid, moved, to, ways
 from tests.core.disk import Disk
 from tests.core.harness import A, B, C, losing, member
@@ -57,6 +58,11 @@ def written(*replicas: MemberId | None, settings: NameSettings = ONE) -> tuple[G
     assert cluster.reply(A, "DEL gone") == b":1\r\n"
     assert cluster.reply(A, "SET old after") == b"+OK\r\n"
     return cluster, before
+
+
+def pulls(cluster: Grid, who: MemberId) -> bool:
+    """Whether it is being brought up to date."""
+    return bool(cluster.nodes[who].data.pulling.pulls)
 
 
 def restart(cluster: Grid, *ids: MemberId, incarnation: int = 2) -> None:
@@ -106,6 +112,32 @@ def test_a_backup_that_lives_gives_what_it_has(settings: NameSettings) -> None:
     cluster.settle()
     for number in range(4):
         assert cluster.value(B, f"k{number}") == b"acknowledged"
+
+
+def test_what_came_while_a_name_moved_here_is_told_of_by_the_files() -> None:
+    """1. C is at index 2, where names with one backup do not go, and is to be at index 1. 2. It has
+    what there is, and A writes on. 3. C has the index; nobody writes any more. 4. A loses its last
+    second, with its power, and everyone restarts. [Seed 570 of the simulator: by C's files it stood
+    where the sync had left it, with all that was written since; so it stood where A did, for good,
+    and had something else.]"""
+    settings = {"unnamed": ONE, "names": {b"two": TWO}, "sync_interval_ms": Millis(60_000)}
+    cluster = grid(A, None, C, persistent=True, **settings)
+    assert cluster.reply(A, "SET old before", "SET gone before") == b"+OK\r\n" * 2
+    cluster.drops = [losing(MigrationReady)]
+    cluster.migrate(Move(MigrationType.SHIFT_UP, None, NO_INDEX, NO_INDEX, C, 2, 1))
+    cluster.run_until(lambda: cluster.value(C, "old") == b"before" and not pulls(cluster, C))
+    before = cluster.disks[A].copied()
+    writes = [f"SET k{number} acknowledged" for number in range(4)]
+    cluster.command(A, *writes, "DEL gone", "SET old after")
+    cluster.run_until(lambda: cluster.value(C, "old") == b"after")
+    cluster.drops = []
+    cluster.run_until(lambda: cluster.holding(C).index == 1)
+    cluster.crash(A, B, C)
+    cluster.disks[A] = lost(before)
+    restart(cluster, A, B, C)
+    cluster.settle()
+    assert_whole(cluster)
+    assert not cluster.noticed(NoticeKind.WRITES_LOST)
 
 
 def test_all_lost_their_last_second_and_it_is_said() -> None:

@@ -8,6 +8,8 @@ Rules (seed 004; `design/3` §3 to §6)
   them, and notices by the numbers when it missed some: then it is *dirty* until a sync.
 * While a migration is under way, its destination prepares the copy of its new index beside what it
   is by the row (`arrival`): the row decides whose acknowledgement counts, until it changes.
+* What a copy is worth, here and on disk, is said for an index to which its name goes: only there
+  every mutation counts. Where that is not the row's, it is the migration's.
 
 States
 ------
@@ -21,6 +23,10 @@ What can go wrong
 -----------------
 *A copy that was fenced for long comes back to an index.* Its history tells how far it got: it is
 dirty from the first mutation on, and the sync finds out what it lacks.
+
+*A destination that is at an index to which a name does not go ends.* For that index no mutation
+counts, so a vector of it stays where the sync left it, while the data goes on. Such a copy would
+come back from the files as one that is sure to have nothing of what it has.
 """
 
 from __future__ import annotations
@@ -146,6 +152,13 @@ class Copy:
         if self.arrival is not None:
             self.backup, self.arrival = self.arrival, None
 
+    def failed(self) -> None:
+        """The migration is over without success. What went on for that alone has more than the
+        row's index says."""
+        if self.backup is not None and self.worth is not self.backup:
+            self.backup.loosen()
+        self.arrival = None
+
     def keep(self, before: int, mutations: Mutations) -> None:
         """Note what a backup has applied, for whoever asks later what has changed."""
         lineage, journal = self.worth.lineage, self.journal
@@ -158,9 +171,12 @@ class Copy:
 
     @property
     def worth(self) -> Backup:
-        """What is known of a backup's copy."""
+        """What is known of a backup's copy: at its index by the row, or at that of a migration
+        where the name goes to no other."""
         assert self.backup is not None, "an owner's copy is what the others are measured by"
-        return self.backup
+        if self.arrival is None or self.goes_to(self.backup.index):
+            return self.backup
+        return self.arrival
 
     def goes_to(self, index: int) -> bool:
         """Whether the replica at this index has this fragment."""
@@ -168,7 +184,7 @@ class Copy:
 
     def record(self, partition: PartitionId, mutations: Mutations) -> MutationsRecord:
         """Changes as they are written to disk."""
-        backup, stand = self.backup, self.standing()
+        backup, stand = None if self.backup is None else self.worth, self.standing()
         clean = backup is None or not (backup.dirty or backup.ahead)
         index = 1 if backup is None else backup.index
         return MutationsRecord(
@@ -205,10 +221,10 @@ class Copy:
 
     def standing(self) -> FragmentStand:
         """Where I stand, as the owner or as a backup."""
-        backup = self.backup
-        vector, lineage = (
-            (self.vector, self.lineage) if backup is None else (backup.held, backup.lineage)
-        )
+        if self.backup is None:
+            vector, lineage = self.vector, self.lineage
+        else:
+            vector, lineage = self.worth.held, self.worth.lineage
         return FragmentStand(self.name, stand_of(vector), lineage.segments)
 
     def is_sound(self) -> bool:
@@ -405,7 +421,7 @@ class Holding:
         """It has failed."""
         self.target, self.awaited, self.transfers = NO_INDEX, False, False
         for copy in self:
-            copy.arrival = None
+            copy.failed()
 
     def lacking(self) -> bool:
         """Whether any copy that counts here lacks something."""

@@ -70,7 +70,7 @@ from holdfast.core.data_messages import (
 )
 from holdfast.core.messages import Origin
 from holdfast.core.stores.incoming import Incoming
-from holdfast.core.stores.record import version_at
+from holdfast.core.stores.record import number_of, version_at
 from holdfast.core.table import Row
 from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId
 
@@ -379,7 +379,8 @@ class Pulling:
         size = sum(len(key) + len(record) for key, record in records)
         self.bytes += size
         holding.taken += size
-        copy.worth.loosen()
+        assert copy.backup is not None, "an owner that takes anything is not one yet"
+        copy.backup.loosen()
         if copy.arrival is not None:
             copy.arrival.touch()
         incoming.block(records)
@@ -429,9 +430,10 @@ class Pulling:
 
     def _synced(self, partition: PartitionId, copy: Copy, plan: FragmentPlan) -> None:
         vector, lineage = vector_of(plan.owner.stand), lineage_of(plan.owner.lineage)
+        reached = number_of(copy.receive().reached)
         for backup in (copy.backup, copy.arrival):
             if backup is not None and backup.accepts(vector):
-                backup.synced(vector, lineage)
+                backup.synced(vector, lineage, reached)
         copy.synced()
         self.context.persist_mutations(copy.record(partition, ()))
 

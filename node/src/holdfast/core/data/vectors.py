@@ -59,6 +59,9 @@ What can go wrong
 * A replica with holes is promoted, as nobody better lives. Then its counter says that it has what
   it has not. So it begins a lineage without past: everybody else's point is unknown there, and
   they compare by content. The same for one that is not whole.
+* A page is made later than its plan, so it may have brought a mutation whose turn in the stream
+  has not come, and never does where the owner dies. Until it comes the replica is *ahead*: it
+  claims nothing, and begins a lineage without past if it is promoted.
 * The past is forgotten, oldest first (`LENGTH_MAX`). A forgotten point is an unknown one: it costs
   a comparison by content, never correctness.
 """
@@ -77,6 +80,9 @@ ENTRY_COUNT: Final = REPLICA_COUNT_MAX - 1
 
 LENGTH_MAX: Final = 32
 """Epochs that a lineage remembers. A member that missed more promotions compares by content."""
+
+ANYWHERE: Final = 1 << 62
+"""A number that no mutation reaches."""
 
 
 class Point(NamedTuple):
@@ -270,8 +276,9 @@ class Backup:
     needed: int = 0
     """While dirty: counter that a sync of this epoch must have at least, to clean."""
 
-    ahead: bool = False
-    """The data may hold more than `held` says: part of a sync that was made for another index."""
+    ahead: int = 0
+    """The data may hold mutations up to this one, beyond what `held` says: from part of a sync, or
+    from a page that was newer than its plan."""
 
     @classmethod
     def returned(cls, index: int, owner: Vector, lineage: Lineage) -> Backup:
@@ -304,6 +311,8 @@ class Backup:
         if verdict.dirties:
             self._miss(first)
         self.held = last.trimmed(self.index)
+        if self.ahead:
+            self._catch_up()
         return verdict
 
     def moved(self, index: int) -> Backup:
@@ -325,7 +334,7 @@ class Backup:
 
     def loosen(self) -> None:
         """A block of a sync for another index is applied: what is held is there, and maybe more."""
-        self.ahead = True
+        self.ahead = ANYWHERE
 
     def lag(self, owner: Vector) -> None:
         """Something before this is missing: only a sync brings it."""
@@ -353,19 +362,21 @@ class Backup:
         self.lineage = lineage
         return False
 
-    def synced(self, owner: Vector, lineage: Lineage) -> None:
+    def synced(self, owner: Vector, lineage: Lineage, reached: int = 0) -> None:
         """A sync that is accepted is complete.
 
-        The data is that of the owner at this vector now, but for what came later in its epoch.
+        The data is that of the owner at this vector now, but for what came later in its epoch: by
+        pages some of what it has made up to `reached`.
         """
         newer = owner.epoch > self.held.epoch
         if newer or owner.counter >= self.needed:
             self.dirty, self.whole, self.needed = False, None, 0
-            self.ahead = False
+            self.ahead = reached
         else:
             self.whole = owner.point
         if newer or owner.counter >= self.held.counter:
             self.held = owner.trimmed(self.index)
+        self._catch_up()
         self.lineage = lineage
 
     def promoted(self, epoch: int) -> tuple[Vector, Lineage]:
@@ -376,6 +387,11 @@ class Backup:
         exact = self.known == Known(self.held.point, self.held.point)
         past = self.lineage if exact else UNKNOWN_LINEAGE
         return Vector(epoch, counter, [counter] * ENTRY_COUNT), past.extended(epoch, counter)
+
+    def _catch_up(self) -> None:
+        """What was ahead may have come in its turn."""
+        if self.held.counter >= self.ahead:
+            self.ahead = 0
 
     def _miss(self, incoming: Vector) -> None:
         """Dirty, from now on or still; called before the vector is set."""

@@ -82,6 +82,7 @@ class Incoming:
         "_waiting",
         "_waiting_bytes",
         "fragment",
+        "reached",
     )
 
     def __init__(self, fragment: Fragment) -> None:
@@ -100,6 +101,8 @@ class Incoming:
         """What was here when the source began to send everything."""
         self._waiting: dict[bytes, list[bytes]] = {}
         self._waiting_bytes = 0
+        self.reached = ABSENT
+        """The greatest version that a block has brought."""
 
     @property
     def broken(self) -> tuple[bytes, ...]:
@@ -147,6 +150,8 @@ class Incoming:
         for key, record in entries:
             kind = kind_of(record)
             version = record[:VERSION_BYTES]
+            if version > self.reached:
+                self.reached = version
             if record[FLAGS_AT]:
                 if kind is Kind.EMPTIED or record[FLAGS_AT] & CHANGE:
                     raise MessageError(f"a {kind.name} or a change does not belong into a block")
