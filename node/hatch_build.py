@@ -28,6 +28,7 @@ MODULES = (
     "core/data/memory.py",
     "core/data/plane.py",
     "core/data/pulling.py",
+    "core/data/removals.py",
     "core/data/replicas.py",
     "core/data/replication.py",
     "core/data/rounds.py",

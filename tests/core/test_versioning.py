@@ -40,7 +40,7 @@ def test_levels_below_three_have_one_version_and_one_migration(
 
 
 def test_what_moves_nothing_raises_the_bound_step_by_step_to_some_times_as_much() -> None:
-    assert [parallel_max(3, 10, light) for light in (0, 10, 11, 1_000)] == [10, 10, 11, 80]
+    assert [parallel_max(3, 10, light) for light in (0, 10, 13, 20, 1_000)] == [10, 10, 12, 40, 160]
     assert parallel_max(2, 10, 1_000) == 1
     assert parallel_max(3, 1, 1_000) == 1
 

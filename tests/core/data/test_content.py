@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.data.content import (
     change_of,
+    changed_since,
     changes_of,
     differing_leaves,
     digest_of,
@@ -16,11 +17,14 @@ from holdfast.core.data.content import (
     listed_difference,
     records_of,
 )
+from holdfast.core.data.journal import Journal
 from holdfast.core.data.merkle import hash_of
+from holdfast.core.data.vectors import Known, Lineage, Point
 from holdfast.core.stores.fragment import NOTED_MAX, Fragment, Mutation
 from holdfast.core.stores.incoming import Incoming
 from holdfast.core.stores.record import NEVER, Kind, build, kind_of, version_of
 from holdfast.core.stores.settings import NameSettings
+from tests.core.stores.fragments import STEPS, Step, perform
 
 DEPTH = 4
 SHALLOW = replace(NameSettings(), merkle_depth=DEPTH)
@@ -48,6 +52,53 @@ def fragment(content: dict[bytes, int]) -> Fragment:
 
 def is_value(record: bytes) -> bool:
     return kind_of(record) is not Kind.LOCK
+
+
+def all_of(made: Fragment) -> list[Mutation]:
+    return sorted(pair for block in made.entries(1 << 20) for pair in block)
+
+
+@given(STEPS, STEPS, st.sampled_from([1, 4, 100]), st.booleans())
+def test_what_has_changed_since_is_what_a_copy_lacks_however_little_the_journal_keeps(
+    before: list[Step], since: list[Step], kept: int, promoted: bool
+) -> None:
+    lineage = Lineage.starting(1, 0)
+    owner, copy = Fragment(b"name", SHALLOW, 1), Fragment(b"name", SHALLOW, 1)
+    journal = Journal(lineage, 0, entries_max=kept)
+    for step in before:
+        perform(owner, step)
+    made = owner.take()
+    journal.extend(0, made)
+    for mutation in made:
+        assert copy.apply(*mutation)
+    point = Point(1, owner.counter)
+    if promoted:
+        journal.begin(lineage.extended(2, owner.counter))
+        owner.reign(2)
+    for step in since:
+        perform(owner, step)
+    missed = owner.take()
+    journal.extend(point.counter, missed)
+    changed = changed_since(owner, journal, Known(point, point))
+    emptied = any(kind_of(record) is Kind.EMPTIED for _, record in missed)
+    assert (changed is None) is emptied
+    names = {(key, kind_of(record) is Kind.LOCK) for key, record in missed}
+    for mutation in changed or ():
+        assert (mutation[0], kind_of(mutation[1]) is Kind.LOCK) in names
+        assert copy.apply(*change_of(owner, mutation))
+    assert changed is None or all_of(copy) == all_of(owner)
+    assert changed is None or len(changed) == len(names)
+
+
+def test_nobody_knows_what_has_changed_without_a_journal_or_on_another_history() -> None:
+    owner, lineage = fragment({b"1": 1, b"2": 2}), Lineage.starting(1, 0)
+    for journal, point in (
+        (Journal(lineage, 0, entries_max=0), Point(1, 1)),
+        (Journal(lineage, 0, entries_max=1), Point(2, 1)),
+        (Journal(lineage, 0, entries_max=1), Point(1, 9)),
+    ):
+        journal.extend(0, [(b"1", record(1)), (b"2", record(2))])
+        assert changed_since(owner, journal, Known(point, point)) is None
 
 
 @given(CONTENTS)

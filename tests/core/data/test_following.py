@@ -89,7 +89,7 @@ def test_the_journal_of_what_nobody_follows_stays() -> None:
 def test_it_moves_after_the_records_where_it_does_not_tell_all_of_them() -> None:
     cluster = moving(kept=3)
     move(cluster, A, B)
-    assert ways(cluster, B) == [Way.WHOLE]
+    assert ways(cluster, B) == [Way.CHANGES]
     assert read(cluster, B, 2) == [(3, b"k3"), (4, b"k4"), (5, b"k5")]
     assert read(cluster, B, 1) is None
 

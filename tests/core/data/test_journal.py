@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.core.data.journal import TRIMMED_SHARE, Entry, Gap, Journal, Page
+from holdfast.core.data.removals import KEPT_BYTES_MAX, WENT, Removals
 from holdfast.core.data.vectors import LENGTH_MAX, UNKNOWN_LINEAGE, Known, Lineage, Point
+from holdfast.core.stores.record import FREE, NEVER, Kind, build, kind_of, version_at
 from holdfast.errors import LocalProtocolError
 
 START: Final = Lineage.starting(1, 0)
@@ -209,6 +211,46 @@ def test_a_smaller_ring_keeps_the_newest_of_what_moves() -> None:
     assert (len(journal), journal.last.counter) == (3, 9)
 
 
+# --- what was removed ----------------------------------------------------------------------------
+
+
+def test_what_was_removed_is_remembered_when_its_entry_is_not() -> None:
+    journal = Journal(START, 0, entries_max=1)
+    gone, put = (build(version_at(1, 2), kind, NEVER, b"") for kind in (Kind.GONE, Kind.STRING))
+    for counter, record in enumerate((put, gone, put, FREE, put, put), 1):
+        journal.append(counter, b"k%d" % counter, record)
+    assert isinstance(journal.since(at(1, 1)), Gap)
+    for counter, told in ((0, {b"k2", b"k4"}), (1, {b"k2", b"k4"}), (2, {b"k4"}), (4, set())):
+        removed = journal.removed_since(at(1, counter))
+        assert not isinstance(removed, Gap)
+        assert {key for key, record in removed if kind_of(record) is not Kind.STRING} == told
+
+
+def test_before_all_keys_went_or_something_was_missed_nobody_knows_what_did() -> None:
+    journal = Journal(START, 0, entries_max=1)
+    for counter in range(1, 4):
+        journal.append(counter, b"", build(version_at(1, counter), Kind.EMPTIED, NEVER, b""))
+    assert isinstance(journal.removed_since(at(1, 1)), Gap)
+    assert not isinstance(journal.removed_since(at(1, 2)), Gap)
+    journal.mark_gap(7)
+    assert isinstance(journal.removed_since(at(1, 6)), Gap)
+
+
+@pytest.mark.parametrize(("length", "kept_max"), [(2, 16), (KEPT_BYTES_MAX // 16, 99)])
+def test_so_many_removals_are_remembered_and_the_newest(length: int, kept_max: int) -> None:
+    removals = Removals(0, kept_max)
+    gone = build(version_at(1, 1), Kind.GONE, NEVER, b"")
+    for number in range(1, 41):
+        removals.note(number, b"%d" % (number % 10) * length, gone)
+        assert len(removals) <= 16
+        told = removals.since(removals.base)
+        assert told is not None
+        assert len(told) == len(removals) == number - removals.base
+        assert removals.base == 0 or removals.since(removals.base - 1) is None
+    assert len(removals) > 12
+    assert removals.since(39) == [(b"0" * length, WENT)]
+
+
 # --- limits --------------------------------------------------------------------------------------
 
 
@@ -248,6 +290,9 @@ def test_an_entry_larger_than_the_ring_is_a_gap() -> None:
 # --- against the whole history -------------------------------------------------------------------
 
 
+KINDS: Final = (*(Kind.STRING, Kind.GONE, Kind.LOCK) * 4, Kind.EMPTIED)
+
+
 class Streaming(RuleBasedStateMachine):
     """One member's journal through gaps, promotions and forks, and readers at any point.
 
@@ -260,13 +305,14 @@ class Streaming(RuleBasedStateMachine):
         self.lineage = START
         self.history: list[Entry] = []  # of the present line, from number 1 on
         self.here = 0  # up to where this member has been told
-        self.journal = Journal(START, 0, entries_max=8, size_max_bytes=40)
+        self.journal = Journal(START, 0, entries_max=8, size_max_bytes=100)
         self.made = 0
 
-    def make(self) -> None:
+    def make(self, kind: Kind = Kind.STRING) -> None:
         self.made += 1
         epoch = self.lineage.segments[-1].epoch
-        key, payload = b"k%d" % (self.made % 3), b"%d" % self.made
+        key, version = b"k%d" % (self.made % 3), version_at(epoch, len(self.history) + 1)
+        payload = build(version, kind, NEVER, bytes(8) if kind is Kind.LOCK else b"")
         self.history.append(Entry(epoch, len(self.history) + 1, key, payload))
 
     def append(self) -> None:
@@ -274,10 +320,10 @@ class Streaming(RuleBasedStateMachine):
         self.journal.append(entry.counter, entry.key, entry.payload)
         self.here = entry.counter
 
-    @rule(count=st.integers(1, 4))
-    def written(self, count: int) -> None:
-        for _ in range(count):
-            self.make()
+    @rule(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
+    def written(self, kinds: list[Kind]) -> None:
+        for kind in kinds:
+            self.make(kind)
             self.append()
 
     @rule(append=st.booleans())
@@ -331,6 +377,22 @@ class Streaming(RuleBasedStateMachine):
             else:
                 changed = self.history[point.counter : self.here]
                 assert list(missed) == [(entry.key, entry.payload) for entry in changed]
+
+    @invariant()
+    def what_was_removed_is_told_or_a_gap(self) -> None:
+        for segment in self.lineage.segments:
+            for counter in range(segment.counter, self.journal.oldest.counter):
+                known = at(segment.epoch, counter)
+                removed = self.journal.removed_since(known)
+                if isinstance(removed, Gap):
+                    continue
+                assert self.lineage.includes(known)
+                missed = self.history[counter : self.here]
+                kinds = {(entry.key, kind_of(entry.payload)) for entry in missed}
+                told = {(key, kind_of(record)) for key, record in removed}
+                forgotten = self.history[counter : self.journal.oldest.counter]
+                assert all(kind_of(entry.payload) is not Kind.EMPTIED for entry in forgotten)
+                assert {pair for pair in kinds if pair[1] is not Kind.STRING} <= told <= kinds
 
     @invariant()
     def gap_says_where_to_go_on(self) -> None:

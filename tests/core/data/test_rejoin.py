@@ -21,7 +21,8 @@ from tests.core.harness import A, B, cut
 KEYS: Final = tuple(f"k{number}" for number in range(200))
 LARGE: Final = 10_000
 SMALL: Final = 4
-"""A journal of so few entries has forgotten what was missed."""
+"""A journal of so few entries has forgotten what was missed, but for what was removed."""
+NONE: Final = 0
 
 
 def filled(journal: int) -> Grid:
@@ -70,18 +71,18 @@ def returned(cluster: Grid) -> Counter[bytes]:
     return found
 
 
-@pytest.mark.parametrize("journal", [LARGE, SMALL])
+@pytest.mark.parametrize("journal", [LARGE, SMALL, NONE])
 def test_nothing_was_changed_and_nothing_comes(journal: int) -> None:
     assert not returned(filled(journal))
 
 
-@pytest.mark.parametrize("journal", [LARGE, SMALL])
+@pytest.mark.parametrize("journal", [LARGE, SMALL, NONE])
 def test_exactly_what_was_changed_comes(journal: int) -> None:
     cluster = filled(journal)
     changed = mutate(cluster)
     came = returned(cluster)
     used = {way for way in ways(cluster, B) if way is not Way.NOTHING}
-    if journal == LARGE:
+    if journal:
         assert used == {Way.CHANGES}
         assert set(came) == changed
     else:

@@ -6,7 +6,8 @@ over the network to bring copies up to date, and the time until all is safe agai
 
     full          what it had is gone, but for its identity: everything is sent
     differential  it has its files; the journal is off, so that the trees tell what differs
-    journal too   the same with the journal, as it is by default
+    journal too   the same with a journal, as it is by default: the versions of records tell what
+                  was written since, and the journal what was removed
 
 Told are the whole time since the member's process was started, and what of it is the *sync*: from
 the moment at which it has what its files say, and looks for its cluster. What comes before that, an
@@ -58,8 +59,8 @@ CONFIG: Final = """
 [unnamed]
 backups = 3
 durability = "everysec"
-journal_entries = {journal}
 """
+NO_JOURNAL: Final = "journal_entries = 0\n"
 WAYS: Final = ("full", "differential", "journal too")
 
 bench_app = typer.Typer(help="Measure what the documents measured, on this machine.")
@@ -109,12 +110,12 @@ class Place:
 class Four:
     """Four members as processes on this machine."""
 
-    def __init__(self, folder: Path, journal: int) -> None:
+    def __init__(self, folder: Path, config: str) -> None:
         ports = free_ports(HOST, 4 * MEMBERS)
         kinds = ("member", "plain", "cluster", "http")
         self.folder = folder
         self.config = folder / "member.toml"
-        self.config.write_text(CONFIG.format(journal=journal))
+        self.config.write_text(config)
         self.places = [
             Place(f"m{number}", dict(zip(kinds, ports[4 * number :], strict=False)), folder / name)
             for number, name in enumerate(f"data{number}" for number in range(MEMBERS))
@@ -254,11 +255,11 @@ class Four:
 
 
 @contextlib.asynccontextmanager
-async def four_with(size: Size, journal: int, tell: Callable[[str], None]) -> AsyncIterator[Four]:
+async def four_with(size: Size, config: str, tell: Callable[[str], None]) -> AsyncIterator[Four]:
     """A stable cluster that has the data."""
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-rejoin-"))
-        four = Four(Path(folder), journal)
+        four = Four(Path(folder), config)
         stack.push_async_callback(four.close)
         for number in range(MEMBERS):
             await four.start(number)
@@ -314,12 +315,12 @@ async def all_of_it(size: Size, tell: Callable[[str], None]) -> Tables:
     """Both tables, on two clusters: one without a journal."""
     tables = Tables(size.entries, size.value_bytes, [], [])
     pairs = ((False, tables.read_only), (True, tables.mutated))
-    async with four_with(size, 0, tell) as four:
+    async with four_with(size, CONFIG + NO_JOURNAL, tell) as four:
         for mutated, rows in pairs:
             for way in WAYS[:2]:
                 tell(f"{way}, {'10 % mutated' if mutated else 'read-only'}")
                 rows.append(await measured(four, size, way, mutated=mutated))
-    async with four_with(size, size.entries, tell) as four:
+    async with four_with(size, CONFIG, tell) as four:
         for mutated, rows in pairs:
             tell(f"{WAYS[2]}, {'10 % mutated' if mutated else 'read-only'}")
             rows.append(await measured(four, size, WAYS[2], mutated=mutated))
@@ -356,7 +357,7 @@ def rejoin_command(
 NAMES: Final = {
     "full": "Full partition sync",
     "differential": "Differential (Merkle-tree) partition sync with migration planner",
-    "journal too": "Differential (journal, Merkle-tree) partition sync with migration planner",
+    "journal too": "Differential (versions, journal) partition sync with migration planner",
 }
 
 

@@ -130,7 +130,7 @@ class Way(StrEnum):
     NOTHING = "nothing"
     """It has everything."""
     CHANGES = "changes"
-    """The journal names the keys; their records are in the plan."""
+    """The owner knows which keys have changed since; their records are in the plan."""
     MANY = "many"
     """The same, where they are too long for a plan: the rest of them comes page by page."""
     LEAVES = "leaves"

@@ -13,7 +13,7 @@ Rules (seed 002 §2.1; seed 001 §2.2; `design/3` §3)
 6. Of several destinations, the new owner is asked last; see "What can go wrong".
 7. At most `migrations_parallel_max` at a time for each member, which bounds what moves at a time.
    Where as many as these have ended one after the other and moved nothing, as the destinations had
-   it all, one more is begun after each, up to some times as many; one that moves data ends that.
+   it all, some more are begun after each, up to many times as many; one that moves data ends that.
 8. A step that gives up a copy waits until everyone who keeps one has confirmed the row that says
    so: who has not heard of it may not have begun to hold the partition. Every step waits until its
    owner may hear of the row before it (`publication`), as it would learn it from the request.

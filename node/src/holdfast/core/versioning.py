@@ -38,8 +38,10 @@ LEVEL_PROMOTION: Final = 2
 LEVEL_PARTITION_VERSIONS: Final = 3
 """First level with per-partition versions (seed 001, "since 4.1")."""
 
-LIGHT_TIMES: Final = 8
+LIGHT_TIMES: Final = 16
 """Migrations that move nothing take so many times less of a member (`docs/adr/0038`)."""
+LIGHT_STEP: Final = 4
+"""Each more that has moved nothing says that the next ones will hardly move much."""
 
 
 def versions_are_global(level: int) -> bool:
@@ -101,7 +103,8 @@ def parallel_max(level: int, configured: int, light: int) -> int:
     have ended one after the other that moved nothing."""
     if versions_are_global(level):
         return 1
-    return min(max(light, configured), light_max(configured))
+    beyond = LIGHT_STEP * (light - configured)
+    return min(max(beyond, configured), light_max(configured))
 
 
 def light_max(configured: int) -> int:

@@ -1,4 +1,7 @@
-"""What two copies of a fragment have in common: trees, lists, versions as numbers.
+"""What two copies of a fragment have in common: versions, trees, lists.
+
+Whoever has everything up to a point of a history lacks what has a later version, and what was
+removed since (`removals`). Only where no point is known, or not what was removed, a tree tells.
 
 The tree of `merkle` knows entries of key hash and version. A version here is ten bytes; as a number
 it is never 0, because the number of a mutation never is.
@@ -8,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
+from holdfast.core.data.journal import Gap, Journal
 from holdfast.core.data.merkle import Tree, differing, hash_of
+from holdfast.core.data.vectors import Known, Point
 from holdfast.core.data_messages import Mutations
-from holdfast.core.stores.fragment import TOKEN_BYTES, Fragment, Mutation
+from holdfast.core.stores.fragment import TOKEN_BYTES, Fragment, Mutation, version_of_value
 from holdfast.core.stores.incoming import Incoming
 from holdfast.core.stores.record import (
     ABSENT,
     FLAGS_AT,
+    FREE,
     NEVER,
     Kind,
     build,
@@ -23,6 +30,9 @@ from holdfast.core.stores.record import (
     version_at,
 )
 from holdfast.errors import MessageError
+
+WHATEVER: Final = build(ABSENT, Kind.STRING, NEVER, b"")
+"""Says of a mutation that it is of a key: what has become of that is looked up (`change_of`)."""
 
 
 def tree_of(fragment: Fragment) -> Tree:
@@ -56,6 +66,37 @@ def keys_in(fragment: Fragment, leaves: Collection[int], depth: int) -> Iterator
         leaf = hash_of(key) & mask
         if leaf in leaves:
             yield leaf, key
+
+
+def changed_since(fragment: Fragment, journal: Journal, known: Known) -> Mutations | None:
+    """A mutation for each key and each lock that has changed since a replica was there; None where
+    that is not known, or all keys went."""
+    missed = journal.since(known)
+    here: list[Mutation] = []
+    if isinstance(missed, Gap):
+        missed, here = journal.removed_since(known), _here_since(fragment, known.whole)
+    if isinstance(missed, Gap):
+        return None
+    changed: dict[tuple[bytes, bool], Mutation] = {}
+    for mutation in (*missed, *here):
+        key, record = mutation
+        kind = record[FLAGS_AT] and kind_of(record)
+        if kind is Kind.EMPTIED:
+            return None
+        changed[key, kind is Kind.LOCK] = mutation
+    return tuple(changed.values())
+
+
+def _here_since(fragment: Fragment, point: Point) -> list[Mutation]:
+    """The keys and the locks here whose last mutation is a later one."""
+    after = version_at(point.epoch, point.counter + 1)
+    changed = [
+        (key, WHATEVER)
+        for key, value in fragment.records.items()
+        if (value if type(value) is bytes else version_of_value(value)) >= after
+    ]
+    changed += ((key, FREE) for key, lock in fragment.locks.items() if lock.version >= after)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)

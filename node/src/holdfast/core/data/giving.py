@@ -6,9 +6,9 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
   is an owner that comes back and may have lost its end: its backups give it what they have beyond
   that, if they are sure of it (`pulling`).
 * For each fragment the cheapest way that is known to be enough: *nothing* where the copy stands on
-  my history where I stand; *changes* where the journal reaches back to where it is sure of, in
-  pages if they are *many*; else
-  the *leaves* in which the trees differ; *whole* where it has nothing, or little.
+  my history where I stand; *changes* where I know what was removed since the point up to which it
+  is sure (`content.changed_since`), in pages if they are *many*; else the *leaves* in which the
+  trees differ; *whole* where it has nothing, or little.
 * A plan is made after everything that was written before it has gone into the streams, so that what
   comes after the plan's vector comes by stream.
 * The journal of what somebody follows is given too, from its end on (`following`), so that readers
@@ -46,10 +46,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from holdfast.core.context import Context
-from holdfast.core.data.content import change_of, differing_leaves, keys_in, records_of
+from holdfast.core.data.content import (
+    change_of,
+    changed_since,
+    differing_leaves,
+    keys_in,
+    records_of,
+)
 from holdfast.core.data.copies import Copy, Holding, lineage_of
 from holdfast.core.data.holdings import Holdings
-from holdfast.core.data.journal import Gap, Journal
+from holdfast.core.data.journal import Journal
 from holdfast.core.data.vectors import Known, Point
 from holdfast.core.data_messages import (
     Claimed,
@@ -64,7 +70,6 @@ from holdfast.core.data_messages import (
 )
 from holdfast.core.messages import Origin
 from holdfast.core.stores.fragment import Fragment, Mutation
-from holdfast.core.stores.record import kind_of
 from holdfast.ids import MemberId, PartitionId
 
 PAGE_BYTES = 1 << 16
@@ -98,7 +103,7 @@ class Gift:
     keys: dict[bytes, Sequence[tuple[int, bytes]]] = field(default_factory=dict)
     """By fragment: what lies in the leaves that differ, or everything, with its leaf."""
     changed: dict[bytes, Mutations] = field(default_factory=dict)
-    """By fragment: of what goes in pages, what the journal names."""
+    """By fragment: of what goes in pages, what has changed."""
 
 
 class Giving:
@@ -243,10 +248,9 @@ class Giving:
             return None
         if known.whole.counter == stand.stand.counter:
             return FragmentPlan(stand, Way.NOTHING, (), (), (), depth)
-        missed = copy.journal.since(known)
-        if isinstance(missed, Gap) or any(not key for key, _ in missed):
-            return None  # the empty key stands for all of them: it was EMPTIED
-        changed = tuple({(key, kind_of(record)): (key, record) for key, record in missed}.values())
+        changed = changed_since(copy.fragment, copy.journal, known)
+        if changed is None:
+            return None
         records = changes_in(copy.fragment, changed, PLAN_BYTES)
         if len(records) == len(changed):
             return FragmentPlan(stand, Way.CHANGES, records, (), (), depth)
@@ -401,7 +405,7 @@ def changes_in(fragment: Fragment, changed: Iterable[Mutation], size_max: int) -
 
 
 def changes_page(pull: SyncPull, fragment: Fragment, changed: Mutations) -> SyncPage:
-    """Records of what the journal names, from a position on, as many as fit."""
+    """Records of what has changed, from a position on, as many as fit."""
     records = changes_in(fragment, changed[pull.position :], PAGE_BYTES)
     end = pull.position + len(records)
     following = end if end < len(changed) else 0

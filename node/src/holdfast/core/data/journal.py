@@ -3,8 +3,8 @@
 Rules (seed 003, "Tracking mutations"; `design/3` §6, §10)
 ----------------------------------------------------------
 * Every mutation is an entry: its number, the epoch of the owner that made it, the key, and a
-  payload that the journal does not read. Numbers are the counter of the fragment's vector, so they
-  go up by one; the entries kept are one run of them without a hole.
+  payload that is read only when it is forgotten. Numbers are the counter of the fragment's vector,
+  so they go up by one; the entries kept are one run of them without a hole.
 * "All partition replicas need to track mutations", says the seed, so that whoever is promoted can
   go on: backups append what they apply.
 * A ring: when it holds too many entries or bytes the oldest go, an eighth of it at a time, which
@@ -44,6 +44,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from holdfast.core.data.removals import Removals
 from holdfast.core.data.vectors import Known, Lineage, Point
 from holdfast.errors import LocalProtocolError
 
@@ -87,6 +88,7 @@ class Journal:
         "_entries_max",
         "_lineage",
         "_next",
+        "_removals",
         "_size",
         "_size_max",
     )
@@ -107,6 +109,7 @@ class Journal:
         self._size = 0
         self._base = counter
         self._next = counter + 1
+        self._removals = Removals(counter)
 
     @property
     def lineage(self) -> Lineage:
@@ -181,12 +184,18 @@ class Journal:
 
     def since(self, known: Known) -> tuple[tuple[bytes, bytes], ...] | Gap:
         """The mutations that a replica which claims this lacks, oldest first."""
-        point = known.whole
-        ahead = point.counter >= self._next or known.reached.counter >= self._next
-        if ahead or not self._covers(point) or not self._lineage.includes(known):
+        start = known.whole.counter - self._base
+        if start < 0 or not self._has(known):
             return Gap(self.oldest)
-        start = point.counter - self._base
         return tuple(self._entries[start:])
+
+    def removed_since(self, known: Known) -> tuple[tuple[bytes, bytes], ...] | Gap:
+        """Of these mutations at least all that removed something: what a replica that claims this
+        lacks beside them shows by its version. It is further behind than entries are kept."""
+        removed = self._removals.since(known.whole.counter) if self._has(known) else None
+        if removed is None:
+            return Gap(self.oldest)
+        return (*removed, *self._entries)
 
     def up_to(self, last: int, size_max_bytes: int) -> tuple[tuple[bytes, bytes], ...]:
         """Mutations that end with that number, as many as fit, and one in any case: a part of the
@@ -212,6 +221,7 @@ class Journal:
         self._entries[:0] = found
         self._size += sum(len(key) + len(payload) for key, payload in found)
         self._base -= len(found)
+        self._removals.end_at(self._base)
         if self._size > self._size_max or len(self._entries) > self._entries_max:
             self._trim()
 
@@ -229,6 +239,11 @@ class Journal:
         if not entries:
             return Page((), after)
         return Page(entries, Point(entries[-1].epoch, entries[-1].counter))
+
+    def _has(self, known: Known) -> bool:
+        """Whether what a replica claims is of my history, and I am no less far."""
+        reaches = known.whole.counter < self._next and known.reached.counter < self._next
+        return reaches and self._lineage.includes(known)
 
     def _covers(self, point: Point) -> bool:
         return point.counter >= self._base and self._lineage.reaches(*point)
@@ -251,6 +266,7 @@ class Journal:
         self._size = 0
         self._base = counter
         self._next = counter + 1
+        self._removals.restart(counter)
 
     def _trim(self) -> None:
         if not self._entries_max:
@@ -259,7 +275,11 @@ class Journal:
             self._drop(len(self._entries) // TRIMMED_SHARE or 1)
 
     def _drop(self, count: int) -> None:
-        self._size -= sum(len(key) + len(payload) for key, payload in self._entries[:count])
+        note, number = self._removals.note, self._base
+        for key, payload in self._entries[:count]:
+            number += 1
+            self._size -= len(key) + len(payload)
+            note(number, key, payload)
         del self._entries[:count]
         self._base += count
 

@@ -7,7 +7,7 @@ The cheapest way that is known to be enough, for each fragment:
     replica                                                owner
        │── point up to which nothing is missing, digest ──▶ │
        │                                                    │ 1 the same point, clean: nothing
-       │                                                    │ 2 else the journal reaches back:
+       │                                                    │ 2 else what went since is known:
        │◀─────────── records of the keys changed since ──── │   exactly those keys
        │                                                    │ 3 else the digests:
        │◀─────────── numbers of the leaves that differ ──── │   none: nothing but the new vector

@@ -108,5 +108,12 @@ def build(version: bytes, flags: int, expiry: int, body: bytes) -> bytes:
     return b"%b%c%b" % (version, flags, body)
 
 
-FREE: Final = build(ABSENT, Kind.LOCK, NEVER, bytes(8))
+_NOBODY: Final = bytes(8)
+
+FREE: Final = build(ABSENT, Kind.LOCK, NEVER, _NOBODY)
 """Of a lock that nobody holds."""
+
+
+def is_free(lock: bytes) -> bool:
+    """Whether nobody holds it any more."""
+    return body_of(lock).startswith(_NOBODY)
