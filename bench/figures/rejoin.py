@@ -19,7 +19,7 @@ from bench.members import MAIN
 from bench.outcomes import Goal, Outcome, amount
 from bench.running import Figure, Plan, say
 
-ENTRIES: Final = 2_000_000
+ENTRIES: Final = 3_000_000
 LIMIT_SECONDS: Final = 1_800
 PEER: Final = "everything sent again"
 PARTS: Final = (

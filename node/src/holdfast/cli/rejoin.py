@@ -294,6 +294,7 @@ async def measured(four: Four, size: Size, way: str, *, mutated: bool) -> Row:
     if mutated:
         step = 10
         await write(four, size, range(0, size.entries, step), way.encode())
+    await asyncio.to_thread(os.sync)  # what was written before is not to be paid for now
     if way == "full":
         four.forget(victim)
     records, started = await four.records(), time.time()

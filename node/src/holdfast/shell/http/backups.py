@@ -6,10 +6,10 @@
 Rules (`design/5`, "Backup": a cut in two phases; writes are not stopped)
 ------------------------------------------------------------------------
 * Members with files take part, all that are listed. If one does not answer, there is no backup.
-* They seal one after the other: where some share a machine, clients would wait for all of them at
-  once. Parts are made at the same time, and each is a prefix of what its member has written:
-  whatever was acknowledged before it was asked for is in it. Which copy of a partition counts is
-  settled by those who start with it: they recall.
+* They seal one after the other, and begin with their parts one after the other: where some share a
+  machine, clients would wait for all of them at once. Parts are made at the same time, and each is
+  a prefix of what its member has written: whatever was acknowledged before it was asked for is in
+  it. Which copy of a partition counts is settled by those who start with it: they recall.
 * What one of them could not make is missing in the catalogue; to ask again under the same name
   makes what is missing.
 * A part's files can be fetched from its member, by whoever knows the cluster's secret: that is how
@@ -51,6 +51,8 @@ from holdfast.wire.api.backups import (
 OWN_PATH: Final = "/v1/members/self/backups"
 PART_SECONDS: Final = 3_600.0
 """How long a member may take for its part."""
+REST_SECONDS: Final = 0.05
+"""Between what is asked of two members: each takes some milliseconds at once to begin."""
 
 
 class BackupRoutes:
@@ -117,7 +119,12 @@ class BackupRoutes:
         seal, keep = (BackupOrder(name=name, parts=ids, seal=each) for each in (True, False))
         for each in members:
             await self._order(each, seal)
-        (made,) = together(await asyncio.gather(*(self._order(each, keep) for each in members)))
+            await asyncio.sleep(REST_SECONDS)
+        kept = (
+            self._order(each, keep, after=number * REST_SECONDS)
+            for number, each in enumerate(members)
+        )
+        (made,) = together(await asyncio.gather(*kept))
         return made
 
     async def delete_backup(self, name: str) -> BackupsModel:
@@ -145,7 +152,8 @@ class BackupRoutes:
         except IllegalArgument as error:
             raise Refused(Kind.INVALID, f"name: {error.message}") from error
 
-    async def _order(self, member: Member, order: BackupOrder) -> OwnParts:
+    async def _order(self, member: Member, order: BackupOrder, after: float = 0.0) -> OwnParts:
+        await asyncio.sleep(after)
         if member.id == self._member.node.me.id:
             return await self.post_own(order)
         body = order.model_dump_json().encode()
