@@ -198,6 +198,24 @@ def test_changes_in_pages_take_a_permit() -> None:
 # Permits ------------------------------------------------------------------------------------------
 
 
+def test_nobody_looks_at_all_that_is_here_for_whom_there_is_no_permit() -> None:
+    """With a permit the versions tell what has changed; to find out again and again for those who
+    have to wait would cost more than to give it."""
+    cluster = grid(A, B, C, unnamed=replace(BOTH, journal_entries=1), **ONE_AT_A_TIME)
+    write(cluster, "k")
+    before = cluster.copy(A).standing().stand
+    write(cluster, "a", "b", "c")
+    point = (before.epoch, before.counter)
+    sure = Claimed(DEFAULT, point, point, held=1, digest=b"")
+    cluster.inject(member(C), A, ask(cluster, SOME, index=2))
+    assert [plan.reason for plan in asked(cluster, ask(cluster, sure))] == ["no permit"]
+    cluster.inject(member(C), A, SyncEnd(1, P))
+    (plan,) = asked(cluster, ask(cluster, sure, number=2))
+    (default,) = (each for each in plan.fragments if each.owner.name == DEFAULT)
+    assert default.way is Way.CHANGES
+    assert {key for key, _ in default.records} == {b"a", b"b", b"c"}
+
+
 def test_so_many_are_given_to_at_a_time_and_the_others_ask_again() -> None:
     cluster = grid(A, B, C, unnamed=NO_JOURNAL, backup_bytes_max=SMALL, **ONE_AT_A_TIME)
     assert cluster.reply(A, "SET k v") == b"+OK\r\n"
@@ -207,7 +225,7 @@ def test_so_many_are_given_to_at_a_time_and_the_others_ask_again() -> None:
     write(cluster, "b")
     cluster.run(450)
     refusals = [plan.reason for plan in cluster.messages(SyncPlan, to=C)]
-    assert refusals == ["it takes digests", "no permit"]
+    assert refusals == ["no permit"]
     assert not cluster.in_sync(C)
     cluster.inject(member(B), A, SyncEnd(1, P))
     assert giving.gifts == {}

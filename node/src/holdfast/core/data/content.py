@@ -68,12 +68,14 @@ def keys_in(fragment: Fragment, leaves: Collection[int], depth: int) -> Iterator
             yield leaf, key
 
 
-def changed_since(fragment: Fragment, journal: Journal, known: Known) -> Mutations | None:
+def changed_since(
+    fragment: Fragment, journal: Journal, known: Known, *, looks: bool = True
+) -> Mutations | None:
     """A mutation for each key and each lock that has changed since a replica was there; None where
-    that is not known, or all keys went."""
+    that is not known, or all keys went. It `looks` at everything here, if the journal is short."""
     missed = journal.since(known)
     here: list[Mutation] = []
-    if isinstance(missed, Gap):
+    if looks and isinstance(missed, Gap):
         missed, here = journal.removed_since(known), _here_since(fragment, known.whole)
     if isinstance(missed, Gap):
         return None

@@ -17,11 +17,12 @@ Rules (seed 003; seed 004; `design/3` §5, §6)
   does not send one before it is told that its point is not enough.
 * At most `syncs_parallel_max` are given pages at a time. A permit is returned at the end, when the
   taker leaves, and when it asks for nothing for a while. What fits into the plan takes none: it
-  goes with the answer, and the taker asks for so much at a time.
+  goes with the answer, and the taker asks for so much at a time. But to look at all that is here
+  is work, which is not done for what there is no permit for.
 
-    ask ─► by numbers? ─ no ─► digests? ─ no ─► refused: ask again with them, at once
+    ask ─► by numbers? ─ no ─► permit? ─ no ─► refused: ask again later
               │ yes              │ yes
-              │                  └─► permit? ─ no ─► refused: ask again later
+              │                  └─► digests? ─ no ─► refused: ask again with them, at once
               │                        │ yes
               └─► plan ◄───────────────┘
                     └─► pages, as they are pulled ─► end, or silence: permit returned
@@ -209,10 +210,10 @@ class Giving:
         quick = [self._by_numbers(gift, copy, claim) for copy, claim in pairs]
         rest = [pair for pair, done in zip(pairs, quick, strict=True) if done is None]
         gift.paged = bool(rest or gift.changed)
-        if not all(claim.digest or is_sparse(copy, claim) for copy, claim in rest):
-            gift.plan = replace(plan, reason="it takes digests", compares=True)
-        elif gift.paged and self._permits_left() <= 0:
+        if gift.paged and self._permits_left() <= 0:
             gift.plan = replace(plan, reason="no permit")
+        elif not all(claim.digest or is_sparse(copy, claim) for copy, claim in rest):
+            gift.plan = replace(plan, reason="it takes digests", compares=True)
         else:
             fragments = tuple(
                 self._with_past(holding, copy, done or self._by_content(gift, copy, claim))
@@ -248,7 +249,7 @@ class Giving:
             return None
         if known.whole.counter == stand.stand.counter:
             return FragmentPlan(stand, Way.NOTHING, (), (), (), depth)
-        changed = changed_since(copy.fragment, copy.journal, known)
+        changed = changed_since(copy.fragment, copy.journal, known, looks=self._permits_left() > 0)
         if changed is None:
             return None
         records = changes_in(copy.fragment, changed, PLAN_BYTES)
