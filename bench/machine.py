@@ -19,12 +19,11 @@ def facts() -> dict[str, Any]:
     """What a reader of the figures needs to know."""
     cpu = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     models = [line.partition(":")[2].strip() for line in cpu.splitlines() if "model name" in line]
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "system": platform.platform(),
         "processors": os.cpu_count(),
         "model": models[0] if models else platform.machine(),
-        "memory_gib": round(memory / 2**30, 1),
+        "memory_gib": round(memory_bytes() / 2**30, 1),
         "python": platform.python_version(),
         "uvloop": version("uvloop"),
         "hiredis": version("hiredis"),
@@ -32,6 +31,11 @@ def facts() -> dict[str, Any]:
         "commit": commit(),
         "compiled": package.is_compiled(),
     }
+
+
+def memory_bytes() -> int:
+    """All that there is."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def commit() -> str:
