@@ -332,3 +332,10 @@ def test_a_name_that_does_not_go_to_an_index_claims_on_disk_what_a_migration_mad
     came back stood at the same place, and the two had something else for good
     [core/data/test_recall]."""
     assert Run(570, tune=mixes.coming_back).verdict().violation is None
+
+
+def test_what_a_migration_brought_that_never_ended_is_forgotten_in_the_files() -> None:
+    """A destination lost its power before the commit. When it held the partition in the end, its
+    files had what the first migration had brought as well: another start later it was there again,
+    and who stood at the same place did not have it [core/data/test_holdings]."""
+    assert Run(994, tune=mixes.losing_power).verdict().violation is None

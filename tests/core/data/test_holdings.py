@@ -17,12 +17,13 @@ from holdfast.core.events import Image, RecoveredFragment
 from holdfast.core.messages import Ask, Fragment
 from holdfast.core.serving import Serving
 from holdfast.core.states import ClusterState
-from holdfast.core.stores.record import NEVER, Kind, build
+from holdfast.core.stores.record import NEVER, Kind, build, version_at
 from holdfast.core.stores.settings import NameSettings
 from holdfast.core.stores.space import INTERNAL
 from holdfast.core.table import Row
 from holdfast.ids import NO_INDEX, MemberId, Millis, PartitionId, Term
 from tests.core.data.grid import Grid, P, grid, to
+from tests.core.disk import Disk
 from tests.core.harness import A, B, C, member, request_of, row
 
 NAME = b"name"
@@ -253,6 +254,24 @@ def test_damage_is_over_when_an_owner_says_that_nothing_is_missing(clean: bool) 
 # Migrations ---------------------------------------------------------------------------------------
 
 
+def test_what_a_migration_brought_that_never_ended_is_not_mixed_with_what_the_next_one_brings() -> (
+    None
+):
+    """A process ended with it in its files, and did not hold it yet; the next one holds what a
+    migration of the same history brings [seed 994 of the simulator]."""
+    fragment, disk = Fragment(REIGN, 0), Disk()
+    gone = (b"gone", build(version_at(REIGN, 1), Kind.STRING, NEVER, b"before"))
+    disk.write(MutationsRecord(P, REIGN, b"n", (gone,), STAND, 1, clean=True))
+    held = holdings()
+    held.expect(P, fragment, 1)
+    held.context.hold(P, fragment)
+    for effect in held.context.outbox.take():
+        if isinstance(effect, Persist):
+            disk.write(effect.record)
+    image = disk.image()
+    assert (image.fragments, image.data) == (((P, REIGN, 0),), ())
+
+
 def test_destination_that_had_nothing_begins_empty_and_loses_that_when_it_fails() -> None:
     held = holdings()
     held.expect(P, Fragment(REIGN, 0), 1)
@@ -260,7 +279,7 @@ def test_destination_that_had_nothing_begins_empty_and_loses_that_when_it_fails(
     held.unexpected(P)
     assert held.here == {}
     records = [each.record for each in held.context.outbox.take() if isinstance(each, Persist)]
-    assert records == [FragmentRecord(P, None)]
+    assert records == [FragmentRecord(P, None)] * 2  # also of what may be in the files
     held.unexpected(P)
 
 

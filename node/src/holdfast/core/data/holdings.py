@@ -16,6 +16,8 @@ What can go wrong
 it is newer, and it is fenced or a backup's as before.
 *The power was gone*, and what I wrote last was not synced: I ask my backups what they have beyond
 it before I lead (`pulling`), and say that writes may be lost if none of them is sure to have all.
+*A migration is under way when I end.* What it brought is in my files, though not among what I
+hold. It is forgotten there before anything of the same history joins it.
 *I was not listed for a while.* Writes went on without me, and nothing here tells of them: what I
 have is taken for current only when its owner has said so. If I am to lead before that, I say that
 writes may be lost.
@@ -96,6 +98,8 @@ class Holdings:
     def expect(self, partition: PartitionId, fragment: Fragment, index: int) -> Holding:
         """A migration is to give me this index."""
         holding = self.here.get(partition)
+        if holding is None:
+            self.context.forget(partition)  # what another process of mine took, and never held
         if holding is None or holding.generation != fragment.epoch:
             holding = self.begin(partition, fragment.epoch)
         holding.expect(index)
