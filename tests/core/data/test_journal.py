@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from holdfast.core.data.journal import TRIMMED_SHARE, Entry, Gap, Journal, Page
-from holdfast.core.data.removals import KEPT_BYTES_MAX, WENT, Removals
+from holdfast.core.data.journal import Entry, Gap, Journal, Page
+from holdfast.core.data.removals import KEPT_BYTES_MAX, TRIMMED_SHARE, Removals
 from holdfast.core.data.vectors import LENGTH_MAX, UNKNOWN_LINEAGE, Known, Lineage, Point
-from holdfast.core.stores.record import FREE, NEVER, Kind, build, kind_of, version_at
+from holdfast.core.stores.record import FREE, NEVER, WENT, Kind, build, kind_of, version_at
 from holdfast.errors import LocalProtocolError
 
 START: Final = Lineage.starting(1, 0)

@@ -71,6 +71,14 @@ def restart(cluster: Grid, *ids: MemberId, incarnation: int = 2) -> None:
         cluster.start(member(each, incarnation, persistent=True))
 
 
+def lose_and_restart(cluster: Grid, left: Disk) -> None:
+    """The power is gone, and this is left of what A had on its disk; everyone comes back."""
+    cluster.crash(A, B, C)
+    cluster.disks[A] = left
+    restart(cluster, A, B, C)
+    cluster.settle()
+
+
 def assert_whole(cluster: Grid) -> None:
     """Everything that was acknowledged is there, wherever it should be."""
     for number in range(4):
@@ -89,10 +97,7 @@ def test_what_a_backup_acknowledged_outlives_the_disk_of_its_owner() -> None:
     """1. A writes, B has it. 2. A loses its last second, with its power, and everyone restarts.
     3. A is the owner as before, and has what B has of it."""
     cluster, before = written(A, B, None)
-    cluster.crash(A, B, C)
-    cluster.disks[A] = lost(before)
-    restart(cluster, A, B, C)
-    cluster.settle()
+    lose_and_restart(cluster, lost(before))
     assert_whole(cluster)
     assert not cluster.noticed(NoticeKind.WRITES_LOST)
 
@@ -132,10 +137,7 @@ def test_what_came_while_a_name_moved_here_is_told_of_by_the_files() -> None:
     cluster.run_until(lambda: cluster.value(C, "old") == b"after")
     cluster.drops = []
     cluster.run_until(lambda: cluster.holding(C).index == 1)
-    cluster.crash(A, B, C)
-    cluster.disks[A] = lost(before)
-    restart(cluster, A, B, C)
-    cluster.settle()
+    lose_and_restart(cluster, lost(before))
     assert_whole(cluster)
     assert not cluster.noticed(NoticeKind.WRITES_LOST)
 
@@ -169,10 +171,7 @@ def test_a_backup_that_is_behind_is_not_taken_for_more() -> None:
 def test_damage_is_healed_before_it_leads() -> None:
     """A's files are damaged, and B's are not: what B has is all that was acknowledged."""
     cluster, before = written(A, B, None)
-    cluster.crash(A, B, C)
-    cluster.disks[A] = lost(before, damaged=True)
-    restart(cluster, A, B, C)
-    cluster.settle()
+    lose_and_restart(cluster, lost(before, damaged=True))
     assert_whole(cluster)
     assert not cluster.noticed(NoticeKind.WRITES_LOST)
     assert Way.LEAVES in ways(cluster, A)

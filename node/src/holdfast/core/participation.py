@@ -473,7 +473,7 @@ class Participation:
             self.given_up.pop(row.partition, None)
             held = context.fragments.get(row.partition)
             if held is None or held.epoch != row.epoch:
-                context.forget(row.partition)
+                context.forget(row.partition)  # of a migration of this history that never ended
                 context.hold(row.partition, Fragment(row.epoch, 0))
                 self.data.begin(row.partition, Fragment(row.epoch, 0))
         elif row.partition in self.active or row.partition not in context.fragments:

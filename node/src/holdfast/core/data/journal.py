@@ -44,14 +44,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from holdfast.core.data.removals import Removals
+from holdfast.core.data.removals import TRIMMED_SHARE, Removals
 from holdfast.core.data.vectors import Known, Lineage, Point
 from holdfast.errors import LocalProtocolError
 
 ENTRIES_MAX_DEFAULT: Final = 10_000
 SIZE_MAX_BYTES_DEFAULT: Final = 1 << 20
-TRIMMED_SHARE: Final = 8
-"""One part in so many goes when the ring is full."""
 
 
 class Entry(NamedTuple):

@@ -32,14 +32,12 @@ from bisect import bisect_right
 from typing import Final
 
 from holdfast.core.stores.record import (
-    ABSENT,
     FLAGS_AT,
     FREE,
-    NEVER,
     NO_FLAGS,
     PLAIN_AT,
+    WENT,
     Kind,
-    build,
     is_free,
     kind_of,
 )
@@ -48,8 +46,7 @@ KEPT_MAX: Final = 2_048
 KEPT_BYTES_MAX: Final = 1 << 18
 """Of their keys."""
 TRIMMED_SHARE: Final = 8
-"""One part in so many goes when there are too many."""
-WENT: Final = build(ABSENT, Kind.GONE, NEVER, b"")
+"""One part in so many goes where too many are kept; of the journal, too."""
 
 
 class Removals:

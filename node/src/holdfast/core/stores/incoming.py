@@ -54,18 +54,15 @@ from holdfast.core.stores.record import (
     CHANGE,
     FLAGS_AT,
     FREE,
-    NEVER,
     VERSION_BYTES,
+    WENT,
     Kind,
-    build,
     kind_of,
     version_of,
 )
 from holdfast.errors import MessageError
 
 WAITING_BYTES_MAX: Final = 16 << 20
-
-_GONE: Final = build(ABSENT, Kind.GONE, NEVER, b"")
 
 
 class Incoming:
@@ -172,7 +169,7 @@ class Incoming:
 
     def remove(self, keys: Iterable[bytes]) -> tuple[Mutation, ...]:
         """Keys that the source has not, as a comparison has found; what that changed."""
-        return self._apply((key, _GONE) for key in keys)
+        return self._apply((key, WENT) for key in keys)
 
     def absent(self, listed: Container[bytes], keys: Iterable[bytes]) -> tuple[bytes, ...]:
         """Of these keys, those that the source has not: it does not list them, and nothing has

@@ -110,6 +110,8 @@ def build(version: bytes, flags: int, expiry: int, body: bytes) -> bytes:
 
 _NOBODY: Final = bytes(8)
 
+WENT: Final = build(ABSENT, Kind.GONE, NEVER, b"")
+"""Of a key that is not there any more, whenever it went."""
 FREE: Final = build(ABSENT, Kind.LOCK, NEVER, _NOBODY)
 """Of a lock that nobody holds."""
 
